@@ -1,4 +1,4 @@
-// What `svc doctor` finds, tried by the agent itself without holding it up.
+// The checks of `svc doctor`, run by the agent without blocking it.
 
 import type { DoctorDocument } from '../../api/ui/documents.ts'
 import type { Examined } from '../../cli/doctor/check.ts'
@@ -15,16 +15,16 @@ import type { UiParts } from './parts.ts'
 
 interface Answer {
   readonly document: Promise<DoctorDocument>
-  /** When it was found, of `performance.now()`; infinite while it is being looked for. */
+  /** Time of the result, of `performance.now()`; infinite while the checks run. */
   atMs: number
 }
 
-/** Checks ask other machines, and need not be asked for each of those who look. */
+/** Checks contact other hosts; viewers share one result. */
 const freshMs = 10_000
 
 const answers = new WeakMap<UiParts['outlets'], Answer>()
 
-/** At most one examination at a time, whose answer serves for ten seconds. */
+/** Runs the checks at most once at a time; a result is reused for ten seconds. */
 export function doctor(parts: UiParts): Promise<DoctorDocument> {
   const known = answers.get(parts.outlets)
   if (known !== undefined && performance.now() - known.atMs < freshMs) return known.document
@@ -38,7 +38,7 @@ export function doctor(parts: UiParts): Promise<DoctorDocument> {
 }
 
 async function examined(parts: UiParts): Promise<DoctorDocument> {
-  // Nobody who does not look pays for what they are made of.
+  // Loaded on demand.
   const { examineGently } = await import('../../cli/doctor/examine.ts')
   const { partPrograms } = await import('../../cli/doctor/kernel-counts.ts')
   const { hintOrder } = await import('../../cli/doctor/report.ts')
@@ -69,7 +69,7 @@ function hintsOf(
 }
 
 /**
- * What the agent knows by running, or would find out only by loading its programs once more, which takes the kernel a
+ * Findings that follow from the running agent, or that would load its programs again, which takes the kernel a
  * second.
  */
 function knownFindings(parts: UiParts, counts: readonly PartPrograms[]): Findings {

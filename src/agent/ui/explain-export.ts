@@ -1,11 +1,11 @@
-// Where the spans that were made went. The books are kept for all processes together.
+// The fate of spans, counted for all processes together.
 
 import type { Tracing } from '../tracing.ts'
 import { degradations } from '../view.ts'
 import type { Cause, Finding } from './explain-types.ts'
 import type { UiParts } from './parts.ts'
 
-/** A way of losing spans that is a cause of its own. */
+/** A kind of loss with its own cause. */
 interface Loss {
   readonly cause: Cause
   readonly items: number
@@ -13,9 +13,9 @@ interface Loss {
   readonly hint: string
 }
 
-/** Part of all spans whose loss is a cause: a moment's loss long ago is no news. */
+/** Least share of all spans for a loss to be a cause; a short loss long ago does not matter. */
 const leastShare = 0.01
-/** A queue that is fuller than this loses what comes, or is about to. */
+/** A queue that is fuller drops new items, or soon will. */
 const nearlyFull = 0.5
 
 export function spanFindings(parts: UiParts, tracing: Tracing): Finding[] {
@@ -83,11 +83,11 @@ function lossesOf(parts: UiParts, dropped: ReadonlyMap<string, number>): Loss[] 
       hint: 'raise pipeline.limits.rate.traces_per_second',
     },
   ]
-  // What was sampled away before a reload says nothing of now.
+  // Spans sampled before a reload do not matter now.
   return losses.filter(({ cause, items }) => items > 0 && (cause !== 'sampled' || sampling.ratio < 1))
 }
 
-/** Of traces. */
+/** Export of traces. */
 export function exportFindings(parts: UiParts): Finding[] {
   const topic = 'export'
   const { outlets } = parts

@@ -1,4 +1,4 @@
-// What is seen of a process that is observed, and what of it cannot be read.
+// Observed traffic of a process, and traffic that cannot be decoded.
 
 import { protocols } from '../../protocols/index.ts'
 import type { Tracing } from '../tracing.ts'
@@ -7,19 +7,19 @@ import { leavesOut } from './explain-selection.ts'
 import type { Finding, Subject } from './explain-types.ts'
 import type { UiParts } from './parts.ts'
 
-/** Where TLS is spoken by custom (IANA, and what is common beside): nobody else would know it of bytes that are not read. */
+/** Usual TLS ports (IANA and common ones): unreadable bytes do not show that they are TLS. */
 const tlsPorts = new Set([
   443, 465, 563, 636, 853, 989, 990, 993, 995, 2376, 4433, 5061, 5671, 6380, 6443, 6514, 8443, 8883, 9443,
   10250,
 ])
-/** Ports of connections that are not recognised, for which there is a line. */
+/** Maximum number of ports with unrecognised connections to list. */
 const mostPorts = 4
 const lastSeconds = 60
 
 interface Libraries {
-  /** Inside which TLS is read. */
+  /** Libraries whose TLS traffic is decoded. */
   readonly read: readonly string[]
-  /** That cannot be, with why. */
+  /** Libraries that cannot be probed, with the reason. */
   readonly refused: readonly { readonly path: string; readonly reason: string }[]
 }
 
@@ -64,7 +64,7 @@ const backendHint = 'run Linux 6.3 or newer: svc doctor traces'
 const tlsHint =
   'terminate TLS in a proxy (nginx, Envoy) in front of it, or add an OpenTelemetry SDK; svc can decode OpenSSL and GnuTLS with their symbols'
 
-/** What was seen, and of connections that were not, why. */
+/** Observed calls, and why connections are not observed. */
 export function seenFindings(
   parts: UiParts,
   tracing: Tracing,
@@ -87,7 +87,7 @@ export function seenFindings(
   ]
 }
 
-/** Something went over it since the agent began; what cannot be told may have. */
+/** It had traffic since the agent started, or may have had. */
 function isActive({ idleMs, bytes }: Connection, agentMs: number): boolean {
   return (idleMs === undefined || idleMs < agentMs) && bytes !== 0
 }
@@ -122,7 +122,7 @@ function refusals({ tracer }: Tracing, ports: readonly number[]): Finding[] {
   })
 }
 
-/** Connections of a process whose other calls are seen. */
+/** Unrecognised connections of a process with observed calls. */
 function unknownFindings(
   parts: UiParts,
   { tracer }: Tracing,
@@ -144,7 +144,7 @@ function unknownFindings(
   }))
 }
 
-/** Why nothing was seen of it. */
+/** Why no calls were observed. */
 function unseen(
   parts: UiParts,
   tracing: Tracing,
@@ -228,7 +228,7 @@ function plural(count: number, noun: string): string {
   return count === 1 ? noun : `${noun}s`
 }
 
-/** By which names it goes. */
+/** The names of the process. */
 export function nameFindings(parts: UiParts, { view }: Subject): Finding[] {
   const topic = 'names'
   const names = [`service.name ${view.name}`]

@@ -1,4 +1,4 @@
-// Whether a process is among those that are observed, and by which rule not.
+// Whether a process is selected for observation, or which rule excludes it.
 
 import type { Config } from '../../config/index.ts'
 import { matches, type PortRange } from '../../entities/selection.ts'
@@ -9,10 +9,10 @@ import type { UiParts } from './parts.ts'
 type Selector = Config['discovery']['instrument'][number]
 
 const topic = 'selected'
-/** Entries of `discovery.instrument` that are gone through. */
+/** Maximum number of `discovery.instrument` entries to explain. */
 const mostEntries = 4
 
-/** In the order in which they are asked: the agent itself, the kernel's own, rules for processes, rules for ports. */
+/** In order of evaluation: the agent itself, kernel threads, rules for processes, rules for ports. */
 export function selectionFindings(parts: UiParts, subject: Subject): Finding[] {
   const { view } = subject
   if (view.pid === process.pid)
@@ -69,7 +69,7 @@ function unselected(parts: UiParts, { view }: Subject): Finding {
   return { ...common, text: `not selected: ${misses.join('; ')}${others}`, hint: hintOf(view) }
 }
 
-/** What of an entry is given, in YAML. */
+/** The keys of an entry that are set, in YAML. */
 function entryText(entry: Selector | undefined): string {
   if (entry === undefined) return 'that entry'
   const { open_ports: ports, k8s_pod_labels: labels, ...texts } = entry
@@ -85,7 +85,7 @@ function hintOf({ listening, executable, name }: Subject['view']): string {
   return `add {${entry}} to discovery.instrument`
 }
 
-/** What a process has of what selectors ask for; '' for nothing. */
+/** The values of a process that selectors match; '' for none. */
 type Values = (key: Exclude<keyof Selector, 'open_ports' | 'k8s_pod_labels'>) => string
 
 function valuesOf(parts: UiParts, view: Subject['view']): Values {
@@ -104,7 +104,7 @@ function valuesOf(parts: UiParts, view: Subject['view']): Values {
   return key => values[key]
 }
 
-/** The first of an entry's keys that does not mean the process. */
+/** The first key of an entry that does not match the process. */
 function mismatch(entry: Selector, path: string, value: Values, listening: readonly number[]): string {
   const { open_ports: ports, k8s_pod_labels: labels, ...texts } = entry
   for (const [key, pattern] of Object.entries(texts)) {
@@ -128,7 +128,7 @@ function portsText(ranges: readonly PortRange[]): string {
   return ranges.map(({ from, to }) => (from === to ? String(from) : `${from}-${to}`)).join(',')
 }
 
-/** `agent.ebpf.network.include_ports` and `exclude_ports`, which hold for the server's end of a connection. */
+/** `agent.ebpf.network.include_ports` and `exclude_ports`, which apply to the server's port of a connection. */
 function portFindings(parts: UiParts, { port, view }: Subject): Finding[] {
   const ports = port === 0 ? view.listening : [port]
   if (ports.length === 0) return []
@@ -144,7 +144,7 @@ function portFindings(parts: UiParts, { port, view }: Subject): Finding[] {
   ]
 }
 
-/** Why connections to a server's port are not looked at, and what fixes it; undefined where they are. */
+/** Why connections to a server's port are excluded, and how to fix it; undefined if they are not. */
 export function leavesOut(
   {
     include_ports,

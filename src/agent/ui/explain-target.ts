@@ -1,4 +1,4 @@
-// What is meant by a number or a name.
+// Resolves a number or name to processes.
 
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { basename } from 'node:path'
@@ -10,7 +10,7 @@ import type { UiParts } from './parts.ts'
 
 export const procDir = '/proc'
 
-/** A process, and the port by which it was asked for; 0: by another way. */
+/** A process, and the port that it was found by; 0 if it was found in another way. */
 export interface Meant {
   readonly pid: number
   readonly port: number
@@ -18,26 +18,26 @@ export interface Meant {
 
 export interface Target {
   readonly processes: readonly Meant[]
-  /** Of a port at which somebody listens who cannot be seen. */
+  /** A port whose process is not visible; 0 for none. */
   readonly hiddenPort: number
-  /** Known to a runtime, and no process of it is to be seen. */
+  /** A container that a runtime knows, without visible processes. */
   readonly container: Container | undefined
-  /** Where nothing was found: what was looked for, and what is near. */
+  /** If nothing was found: what was searched for, and similar names. */
   readonly hint: string
 }
 
 const nothing: Target = { processes: [], hiddenPort: 0, container: undefined, hint: '' }
 
 const maxProcesses = 10_000
-/** Processes whose names are found out at some cost. */
+/** Maximum number of processes whose names are looked up at some cost. */
 const maxDescribed = 200
 const maxPort = 65_535
-/** Digits of a container's id that tell it well enough. */
+/** Digits of a container ID that identify it well enough. */
 const leastIdDigits = 4
-/** So long a search works before it lets others. */
+/** Time slice before yielding, in milliseconds. */
 const workMs = 2
 
-/** Finds out what a word means; lets others work meanwhile. */
+/** Resolves a word; yields to other work. */
 export async function targetOf(parts: UiParts, word: string): Promise<Target> {
   const [, kind = '', number = ''] = /^(?:(port|pid):)?(\d{1,10})$/.exec(word) ?? []
   if (number === '') return word === '' ? emptyWord : named(parts, word)
@@ -89,7 +89,7 @@ async function named(parts: UiParts, word: string): Promise<Target> {
   return { ...nothing, hint: near === undefined ? looked : `${looked}; did you mean ${near}?` }
 }
 
-/** By what /proc and those who were seen at work tell for nothing. Services come first. */
+/** From /proc and known processes, at no cost. Services come first. */
 async function byOwnName(parts: UiParts, word: string, names: Set<string>): Promise<Meant[]> {
   const services: Meant[] = []
   const programs: Meant[] = []
@@ -111,7 +111,7 @@ async function byOwnName(parts: UiParts, word: string, names: Set<string>): Prom
   return services.length > 0 ? services : programs
 }
 
-/** Those who were not seen at work yet have to be looked at: only who listens is worth it. */
+/** Unknown processes have to be looked up: only listening ones are worth it. */
 async function byDescription(parts: UiParts, word: string, names: Set<string>): Promise<Meant[]> {
   const found: Meant[] = []
   const listeners = [...(await allListeners(procDir)).keys()].slice(0, maxDescribed)
@@ -169,7 +169,7 @@ function pidsOf(): number[] {
   }
 }
 
-/** '' where there is no such process. */
+/** '' if there is no such process. */
 function commOf(pid: number): string {
   return textOf(`${procDir}/${pid}/comm`).trimEnd()
 }
@@ -177,15 +177,15 @@ function commOf(pid: number): string {
 /** PF_KTHREAD of linux/sched.h, in the ninth field of /proc/PID/stat. */
 const kernelThread = 0x00200000
 
-/** Whether it is the kernel's own, with no program. */
+/** Whether it is a kernel thread, without a program. */
 export function isKernelThread(pid: number): boolean {
   const stat = textOf(`${procDir}/${pid}/stat`)
-  // The second field is a name, which may hold anything.
+  // The second field is a name with arbitrary characters.
   const flags = stat.slice(stat.lastIndexOf(')') + 2).split(' ', 7)[6]
   return (Number(flags) & kernelThread) !== 0
 }
 
-/** Without its folders; '' for threads of the kernel, and where it may not be known. */
+/** File name of the executable; '' for kernel threads, and if it cannot be read. */
 function executableOf(pid: number): string {
   try {
     return basename(readlinkSync(`${procDir}/${pid}/exe`)).replace(/ \(deleted\)$/, '')
@@ -202,7 +202,7 @@ function textOf(path: string): string {
   }
 }
 
-/** To be awaited after each step: lets others work every two milliseconds. */
+/** To be awaited after each step: yields every two milliseconds. */
 function pauses(): () => Promise<void> | undefined {
   let sinceMs = performance.now()
   return () => {

@@ -1,4 +1,4 @@
-// What a person should know of this host, its services and svc, in sentences.
+// Findings about this host, its services and svc, in sentences.
 
 import type { OverviewLine } from '../../api/ui/documents.ts'
 import { dropReasons } from '../../model/drop-reasons.ts'
@@ -15,15 +15,15 @@ export type OverviewTick = Extract<OverviewLine, { kind: 'tick' }>
 export type Finding = OverviewTick['findings'][number]
 
 const mostFindings = 12
-/** Of one kind, so that one does not hide all others. */
+/** Limit per kind, so that one kind does not hide all others. */
 const mostOfAKind = 4
-/** Services that did less in the last minute say little by their percentages. */
+/** Services with fewer requests in the last minute have no meaningful percentages. */
 const leastRequests = 12
 const levels = { bad: 0, warn: 1, note: 2 } as const
-/** How long the host must be so, in seconds. */
+/** Duration of a condition before it is reported, in seconds. */
 const pressureSeconds = 10
 
-/** Tells what there is to know now. */
+/** Reports current findings. */
 export class Findings {
   readonly #parts: UiParts
   readonly #losses: RecentLosses
@@ -35,7 +35,7 @@ export class Findings {
     this.#fileSystems = new FullFileSystems(parts)
   }
 
-  /** At most twelve, the worst first. `nowMs` is of a clock that never goes back. */
+  /** At most twelve, worst first. `nowMs` is from a monotonic clock. */
   of(services: readonly ServicePast[], nowMs: number): Finding[] {
     const parts = this.#parts
     const kinds = [
@@ -58,7 +58,7 @@ function byLevel(findings: readonly Finding[]): Finding[] {
   return [...findings].sort((a, b) => levels[a.level] - levels[b.level])
 }
 
-/** What the host's own numbers say. What is not known says nothing. */
+/** Findings about the host. Unknown values produce none. */
 export function ofHost(vitals: Vitals): Finding[] {
   const findings: Finding[] = []
   const link = '/ui/overview'
@@ -75,7 +75,7 @@ export function ofHost(vitals: Vitals): Finding[] {
   const waits = [
     ['memory', mean('pressureMemory'), 10, 30],
     ['I/O', mean('pressureIo'), 40, 80],
-    // Much work is no fault by itself.
+    // High load alone is not a fault.
     ['CPU', mean('pressureCpu'), 70, Number.POSITIVE_INFINITY],
   ] as const
   for (const [what, value, warn, bad] of waits)
@@ -105,7 +105,7 @@ export function ofHost(vitals: Vitals): Finding[] {
   return findings
 }
 
-/** Services that fail, or are slower than they mostly are. They come in the order of their badness. */
+/** Services that fail or are slower than usual. The input is sorted by badness. */
 export function ofServices(services: readonly ServicePast[]): Finding[] {
   const findings: Finding[] = []
   for (const { service, requests, usualP95Ms } of services) {
@@ -130,7 +130,7 @@ export function ofServices(services: readonly ServicePast[]): Finding[] {
   return findings
 }
 
-/** What works less than asked: what keeps data from leaving one by one, all else in one sentence. */
+/** Degraded subsystems: those that block export one by one, all others in one sentence. */
 function ofSubsystems(parts: UiParts): Finding[] {
   const findings: Finding[] = []
   const stuck = parts.stuck()
@@ -230,7 +230,7 @@ export function ofFileSystem({ mountPoint, sizeBytes, availableBytes }: FileSyst
 
 const fileSystemsMs = 10_000
 
-/** File systems with less than a twentieth left, of what the collector read last. It asks none by itself: one may hang. */
+/** File systems with less than 5 % left, from the last reading of the collector. Never queries one itself: it may hang. */
 class FullFileSystems {
   readonly #parts: UiParts
   #found: readonly FileSystem[] = []
@@ -258,7 +258,7 @@ class FullFileSystems {
       for (const { family, labels, value } of all) {
         const device = labels[0]
         const mountPoint = labels[family.labels.indexOf('mountpoint')]
-        // Where labels are left out of the page nobody knows which one this is.
+        // Without these labels the file system cannot be identified.
         if (labels.length < family.labels.length || device === undefined || mountPoint === undefined) continue
         if (family.name === 'filesystem_size_bytes') sizes.set(mountPoint, value)
         else if (family.name === 'filesystem_avail_bytes') available.set(mountPoint, value)
@@ -267,7 +267,7 @@ class FullFileSystems {
     const found: FileSystem[] = []
     for (const [mountPoint, sizeBytes] of sizes) {
       const availableBytes = available.get(mountPoint) ?? sizeBytes
-      // What can only be read is mostly full by design.
+      // Read-only file systems are full by design.
       if (readOnly.has(mountPoint) || sizeBytes <= 0 || availableBytes >= sizeBytes / 20) continue
       found.push({ mountPoint: printable(this.#parts.shown(mountPoint)), sizeBytes, availableBytes })
     }
@@ -275,7 +275,7 @@ class FullFileSystems {
   }
 }
 
-/** Whoever may mount chooses the name: pasted into a shell, it is to be a name and nothing else. */
+/** Mount names are foreign: pasted into a shell, a name must be a name and nothing else. */
 function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }

@@ -1,4 +1,4 @@
-// Log records of the window, and those that come.
+// Log records of the window, followed by new ones.
 
 import { setImmediate as turn } from 'node:timers/promises'
 import type { LogsLine } from '../../api/ui/documents.ts'
@@ -11,14 +11,14 @@ type Shown = Extract<LogsLine, { kind: 'records' }>['records']
 
 const lookMs = 1000
 const columns = 60
-/** Records of a look that are shown. */
+/** Maximum number of new records per line. */
 const mostAtATime = 200
-/** Work that is done before others have their turn. */
+/** Time slice before yielding, in milliseconds. */
 const sliceMs = 2
 const mostServices = 200
 const levels = ['unknown', 'trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const
 
-/** A line with the past, then one whenever there are new records. */
+/** A line with the history, then one for each batch of new records. */
 export function logs(parts: UiParts, query: LogsQuery): Live<LogsLine> {
   const { recent } = parts.logs
   const wanted = queryOf(query)
@@ -38,7 +38,7 @@ export function logs(parts: UiParts, query: LogsQuery): Live<LogsLine> {
   }
 }
 
-/** Records that were overwritten before anybody looked. Whether they fitted is known only where all do. */
+/** Records overwritten before they were read. Whether they match is known only if all records match. */
 function lost({ logs }: UiParts, query: LogsQuery, afterId: number): number {
   const { service, q, trace_id, pid, min_severity } = query
   const fitsAll = service === '' && q === '' && trace_id === '' && pid === 0 && min_severity === 0
@@ -48,7 +48,7 @@ function lost({ logs }: UiParts, query: LogsQuery, afterId: number): number {
 async function past(parts: UiParts, query: RecentLogQuery): Promise<LogsLine> {
   const { windowMs } = parts.window
   const stepMs = Math.ceil(windowMs / columns)
-  // Columns end with whole steps, so that they stand still from one look to the next.
+  // Columns end at whole steps, so that they do not move between updates.
   const endMs = (Math.floor(Date.now() / stepMs) + 1) * stepMs
   const fromMs = endMs - columns * stepMs
   const { recent } = parts.logs
@@ -76,7 +76,7 @@ async function searched(search: LogSearch): Promise<LogSearch> {
   return search
 }
 
-/** The oldest first. */
+/** Oldest first. */
 async function shown({ shown: textOf }: UiParts, found: readonly NumberedLog[]): Promise<Shown> {
   const records: Shown[number][] = []
   let untilMs = performance.now() + sliceMs
@@ -111,7 +111,7 @@ function queryOf({ service, min_severity, q, trace_id, pid, limit }: LogsQuery):
   }
 }
 
-/** Why there are none. */
+/** Why there are no records. */
 function reasonFor({ loaded, logs }: UiParts): string {
   const { mode, agent } = loaded().config
   const { enabled, container_logs, journald, paths } = agent.logs

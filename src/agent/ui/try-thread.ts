@@ -1,4 +1,4 @@
-// Foreign rules may take any time and memory, in their YAML and in their patterns: they get a thread, and it is ended.
+// Foreign rules may use any amount of time and memory, in YAML and in patterns: they run in a thread that is terminated.
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import type { TryAnswer, TryOrder, TryRequest } from './try-worker.ts'
 
 const heapMb = 64
 
-/** Beside the bundle, or beside this file. */
+/** Next to the bundle, or to this file. */
 const entry = ['try-worker.cjs', 'try-worker.ts']
   .map(name => join(import.meta.dirname, name))
   .find(path => existsSync(path))
@@ -21,7 +21,7 @@ export class TryThread {
   readonly #timer: NodeJS.Timeout
   #failure: Error | undefined
 
-  /** Ends after `mostMs`, whatever it does. */
+  /** Terminates after `mostMs` in any case. */
   constructor(order: TryOrder, mostMs: number) {
     if (entry === undefined) throw new Error('cannot find try-worker.cjs: reinstall the package')
     this.#worker = new Worker(entry, {
@@ -48,7 +48,7 @@ export class TryThread {
     this.#timer.unref()
   }
 
-  /** An answer of this kind, which comes once. Rejects, in words, where none will come. */
+  /** An answer of this kind, sent once. Rejects, in words, if none will come. */
   answer<K extends Kind>(kind: K): Promise<Extract<TryAnswer, { readonly kind: K }>> {
     return new Promise((resolve, reject) => {
       const settle = (answer: TryAnswer | Error) =>

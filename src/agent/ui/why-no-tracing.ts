@@ -1,7 +1,7 @@
 import { Tracing, type TracingFault } from '../tracing.ts'
 import type { UiParts } from './parts.ts'
 
-/** Why nothing traces that could, with what fixes it; undefined: tracing runs. */
+/** Why tracing is not running, and how to fix it; undefined if it is running. */
 export function whyNoTracing({
   tracing,
   loaded,
@@ -25,7 +25,7 @@ export function whyNoTracing({
   }
 }
 
-/** The same in a sentence; empty: tracing runs. */
+/** The same as a sentence; empty if tracing is running. */
 export function tracingOff(parts: Pick<UiParts, 'tracing' | 'loaded'>): string {
   const fault = whyNoTracing(parts)
   if (fault === undefined) return ''
