@@ -174,7 +174,9 @@ function Foot() {
         {agent === undefined ? '' : `${whole(agent.dropped)} items lost`}
       </span>
       <span>
-        {agent === undefined ? '' : `data window ${bytes(agent.window_bytes)} of ${bytes(agent.window_max_bytes)}`}
+        {agent === undefined
+          ? ''
+          : `data window ${bytes(agent.window_bytes)} of ${bytes(agent.window_max_bytes)}`}
       </span>
       {host?.redacted ? <span>personal data redacted</span> : null}
     </footer>

@@ -86,10 +86,7 @@ test('a socket of another agent, or another file, stays, and the API starts with
     assert.equal((await ask(api.port, '/status')).status, 200)
     await api.close()
   }
-  await check(
-    path,
-    /^cannot listen on .*svc\.sock \(self_telemetry\.admin_socket\): another agent uses it/,
-  )
+  await check(path, /^cannot listen on .*svc\.sock \(self_telemetry\.admin_socket\): another agent uses it/)
   assert.equal((await ask(0, '/status', { socketPath: path })).status, 200)
   const file = join(home, 'file')
   writeFileSync(file, 'mine')

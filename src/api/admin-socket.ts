@@ -20,7 +20,8 @@ export async function listenOnSocket(server: Server, path: string): Promise<() =
     new Error(`cannot listen on ${path} (self_telemetry.admin_socket): ${why}`, { cause })
   const there = statOf(path)
   if (there !== undefined) {
-    if (!there.isSocket()) throw fault('the path exists and is not a socket; remove it, or choose another path')
+    if (!there.isSocket())
+      throw fault('the path exists and is not a socket; remove it, or choose another path')
     if (await answers(path)) throw fault('another agent uses it; give each agent its own path')
   }
   const directory = dirname(path)

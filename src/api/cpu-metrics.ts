@@ -18,8 +18,12 @@ export function cpuMetrics(registry: Registry, named: (name: string) => string, 
       emit((user + system) / 1e6)
     },
   )
-  registry.collector(named('cpu_limit_cores'), 'CPU limit of the agent in cores: limits.cpu.', 'gauge', [], emit =>
-    emit(cpu().limit_cores),
+  registry.collector(
+    named('cpu_limit_cores'),
+    'CPU limit of the agent in cores: limits.cpu.',
+    'gauge',
+    [],
+    emit => emit(cpu().limit_cores),
   )
   registry.collector(
     named('cpu_used_cores'),

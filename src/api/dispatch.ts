@@ -267,7 +267,10 @@ export class Dispatcher {
     const { failure } = this
     const tooLarge = () => {
       response.shouldKeepAlive = false
-      this.#send(exchange, failure(413, `cannot accept the request: its body is larger than ${bodyBytes} bytes`))
+      this.#send(
+        exchange,
+        failure(413, `cannot accept the request: its body is larger than ${bodyBytes} bytes`),
+      )
     }
     const waits = request.headers.expect !== undefined
     const most = 16 * bodyBytes

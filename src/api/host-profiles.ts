@@ -40,7 +40,13 @@ export function hostProfiles(view: AgentView): Operation {
     parameters: [
       { name: 'kind', description: 'Kind of profile.', values: profileKindNames, fallback: 'cpu' },
       { name: 'seconds', description: 'Length of the recording.', minimum: 1, maximum: 60, fallback: 10 },
-      { name: 'pid', description: 'Only this process; 0 for all.', minimum: 0, maximum: 4_194_304, fallback: 0 },
+      {
+        name: 'pid',
+        description: 'Only this process; 0 for all.',
+        minimum: 0,
+        maximum: 4_194_304,
+        fallback: 0,
+      },
       { name: 'service', description: 'Only processes with this `service.name`.', fallback: '' },
       {
         name: 'rate',
@@ -87,8 +93,7 @@ async function take(view: AgentView, { parameters, texts, signal }: ApiRequest):
     ...(rate > 0 && { rate }),
     signal,
   }
-  if (pid > 0 && service !== '')
-    return failure(400, 'cannot answer /profiles: use pid or service, not both')
+  if (pid > 0 && service !== '') return failure(400, 'cannot answer /profiles: use pid or service, not both')
   const taken = await view.takeProfile(asked)
   if ('refused' in taken) return refused(taken)
   const { contentType, fileName, body } = await view.profileFile(taken, asked, format)

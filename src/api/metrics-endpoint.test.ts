@@ -317,7 +317,10 @@ test('it is asked by names of this host, and probes by any', async t => {
   assert.equal(source.scrapes.length, before)
   for (const path of ['/health', '/ready', '/live']) await check('evil.example', path, 200)
   const { body } = await call(port, '/metrics', { headers: { Host: 'lb.example' } })
-  assert.match(body.toString(), /Host "lb\.example" is not a known name of this host; .* self_telemetry\.allowed_hosts/)
+  assert.match(
+    body.toString(),
+    /Host "lb\.example" is not a known name of this host; .* self_telemetry\.allowed_hosts/,
+  )
   endpoint.use(source, bounds, ['lb.example'])
   await check('lb.example', '/metrics', 200)
   await check('metrics.example', '/metrics', 403)

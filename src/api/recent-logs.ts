@@ -48,8 +48,20 @@ export function recentLogs(view: AgentView): Operation {
       { name: 'service', description: '`service.name`.', fallback: '' },
       { name: 'from', description: 'Earliest time: ISO 8601, with a time zone.', fallback: '' },
       { name: 'to', description: 'Latest time: ISO 8601, with a time zone.', fallback: '' },
-      { name: 'min_severity', description: 'Lowest OTLP SeverityNumber.', minimum: 0, maximum: 24, fallback: 0 },
-      { name: 'limit', description: 'Maximum number of records, newest first.', minimum: 1, maximum: mostRecords, fallback: 100 },
+      {
+        name: 'min_severity',
+        description: 'Lowest OTLP SeverityNumber.',
+        minimum: 0,
+        maximum: 24,
+        fallback: 0,
+      },
+      {
+        name: 'limit',
+        description: 'Maximum number of records, newest first.',
+        minimum: 1,
+        maximum: mostRecords,
+        fallback: 100,
+      },
     ],
     outcomes: {
       200: { description: 'The records.', content: { 'application/json': recentLogsDocument } },

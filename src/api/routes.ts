@@ -163,13 +163,23 @@ function documents(view: AgentView): Operation[] {
       costly: true,
       parameters: [
         { name: 'pid', description: 'Process ID; 0 for all.', minimum: 0, maximum: 4_194_304, fallback: 0 },
-        { name: 'port', description: 'Port on which the processes listen; 0 for all.', minimum: 0, maximum: 65_535, fallback: 0 },
+        {
+          name: 'port',
+          description: 'Port on which the processes listen; 0 for all.',
+          minimum: 0,
+          maximum: 65_535,
+          fallback: 0,
+        },
       ],
       outcomes: { 200: jsonOutcome('The document.', surroundings.processesDocument) },
       handle: async ({ parameters: { pid = 0, port = 0 } }) => json(200, await view.processes(pid, port)),
     },
-    page('/config', 'getConfig', 'The effective configuration, secrets redacted.', schemas.configDocument, () =>
-      view.config(),
+    page(
+      '/config',
+      'getConfig',
+      'The effective configuration, secrets redacted.',
+      schemas.configDocument,
+      () => view.config(),
     ),
   ]
 }

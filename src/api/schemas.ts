@@ -70,9 +70,12 @@ export const statusDocument = named(
     version: text('Release version.'),
     commit: text('Short commit ID.'),
     built: text('Build time (ISO 8601, UTC).', { format: 'date-time' }),
-    uptime: text('Time since the start, in hours, minutes and seconds, without leading zero units: `24h15m30s`, `30s`.', {
-      pattern: '^(\\d+h\\d+m\\d+s|\\d+m\\d+s|\\d+s)$',
-    }),
+    uptime: text(
+      'Time since the start, in hours, minutes and seconds, without leading zero units: `24h15m30s`, `30s`.',
+      {
+        pattern: '^(\\d+h\\d+m\\d+s|\\d+m\\d+s|\\d+s)$',
+      },
+    ),
     mode: oneOf('Operating mode.', ['agent', 'collector']),
     host: object('Host.', {
       name: text('Host name.'),
@@ -123,7 +126,9 @@ export const statusDocument = named(
     reload: object('Last reload of the configuration; the start counts as one.', {
       successful: flag('The configuration was applied, or had not changed.'),
       last_attempt: text('Time of the attempt (ISO 8601, UTC).', { format: 'date-time' }),
-      reason: text('Why the configuration was rejected and the previous one is still active; empty if it was not.'),
+      reason: text(
+        'Why the configuration was rejected and the previous one is still active; empty if it was not.',
+      ),
       place: text('`FILE:LINE:COLUMN` of the first error, or the file; empty if there is none.'),
       hint: text('How to fix it; empty if no action is needed.'),
       requires_restart: list('Keys whose change takes effect after a restart.', text('A key.')),
@@ -201,7 +206,10 @@ export const ebpfDocument = named(
       ),
       untabled: list(
         'Files unwound by frame pointers only, the most recent ones.',
-        object('A file.', { path: text('Path, as seen by a process that maps the file.'), reason: text('Reason.') }),
+        object('A file.', {
+          path: text('Path, as seen by a process that maps the file.'),
+          reason: text('Reason.'),
+        }),
       ),
     }),
     backend: text('Name of the capture back end; empty if there is none.'),
@@ -236,9 +244,7 @@ const destination = object('Destination of one signal.', {
   parked: flag('It rejects the credentials; data is kept, and export is retried from time to time.'),
   last_error: orNull(text('Error of the last request; null after a success.')),
   last_warning: orNull(text('Its message on the last partial success.')),
-  next_attempt: orNull(
-    text('Earliest start of the next request (ISO 8601); null if nothing delays it.'),
-  ),
+  next_attempt: orNull(text('Earliest start of the next request (ISO 8601); null if nothing delays it.')),
 })
 
 export const exportDocument = named(
@@ -272,24 +278,27 @@ export const exportDocument = named(
 
 export const configDocument = named(
   'Config',
-  object('The complete effective configuration, secrets redacted. The configuration reference describes each key.', {
-    mode: text('Operating mode.'),
-    otlp: object('OTLP export.', {
-      endpoint: text('Receiver endpoint.'),
-      insecure: flag('TLS is off.'),
-      compression: text('Compression method.'),
-    }),
-    agent: object('Observation.', {
-      ebpf: object('eBPF.', {
-        enabled: flag('Loads eBPF programs.'),
-        network: object('Network traffic.', { enabled: flag('Observes network traffic.') }),
+  object(
+    'The complete effective configuration, secrets redacted. The configuration reference describes each key.',
+    {
+      mode: text('Operating mode.'),
+      otlp: object('OTLP export.', {
+        endpoint: text('Receiver endpoint.'),
+        insecure: flag('TLS is off.'),
+        compression: text('Compression method.'),
       }),
-      profiling: object('Profiling.', {
-        enabled: flag('Takes profiles.'),
-        sample_rate: count('Sampling rate in Hz.'),
+      agent: object('Observation.', {
+        ebpf: object('eBPF.', {
+          enabled: flag('Loads eBPF programs.'),
+          network: object('Network traffic.', { enabled: flag('Observes network traffic.') }),
+        }),
+        profiling: object('Profiling.', {
+          enabled: flag('Takes profiles.'),
+          sample_rate: count('Sampling rate in Hz.'),
+        }),
       }),
-    }),
-  }),
+    },
+  ),
 )
 
 export const reloadDocument = named(

@@ -10,7 +10,9 @@ const target = object('A target.', {
   discovered_labels: labels('Labels from discovery, before relabelling.'),
   health: oneOf('Result of the last scrape.', ['unknown', 'up', 'down']),
   error: text('Why the last scrape failed; empty if it did not.'),
-  error_type: text('Type of error: `connect`, `dns`, `tls`, `timeout`, `http_status`, `body_too_large`, `page`, …'),
+  error_type: text(
+    'Type of error: `connect`, `dns`, `tls`, `timeout`, `http_status`, `body_too_large`, `page`, …',
+  ),
   warning: text('Problem that did not fail the scrape, such as skipped lines.'),
   last_scrape: time('Start of the last scrape.'),
   duration_ms: count('Duration of the last scrape.'),
@@ -46,10 +48,7 @@ export const targetsDocument = named(
             targets: count('Number of targets in its last answer.'),
           }),
         ),
-        targets: list(
-          'Targets, those that are down first; at most 1,000 for all jobs together.',
-          target,
-        ),
+        targets: list('Targets, those that are down first; at most 1,000 for all jobs together.', target),
         dropped: list(
           'Targets not scraped by this agent, at most 100.',
           object('A target not scraped by this agent.', {

@@ -12,9 +12,7 @@ export const memory = object('Memory of the agent, in bytes.', {
     used: count('Including garbage.'),
     limit: count('Limit at which the runtime ends the process.'),
   }),
-  pressure: count(
-    '0: enough memory; 1: caches shrink; 2: detail is left out; 3: new data is counted only.',
-  ),
+  pressure: count('0: enough memory; 1: caches shrink; 2: detail is left out; 3: new data is counted only.'),
   shortages: count('Times that pressure rose above 0.'),
   tables: object('Tables of observed data.', {
     held: count('All tables together.'),

@@ -78,12 +78,7 @@ export function surroundingsMetrics(
   declare('log_files', 'Followed log files.', 'gauge', ({ logFiles }) => logFiles)
   declare('log_behind_bytes', 'Unread bytes in followed log files.', 'gauge', of => of.logBehindBytes)
   declare('log_read_bytes_total', 'Bytes read from followed log files.', 'counter', of => of.logReadBytes)
-  declare(
-    'log_truncations_total',
-    'Log files truncated while followed.',
-    'counter',
-    of => of.logTruncations,
-  )
+  declare('log_truncations_total', 'Log files truncated while followed.', 'counter', of => of.logTruncations)
   declare(
     'log_lost_rotations_total',
     'Rotated log files deleted or compressed before they were read.',
@@ -102,7 +97,10 @@ export function surroundingsMetrics(
     'counter',
     of => of.logCutTexts,
   )
-  declare('log_paused', 'Whether reading of logs is paused because the queue is full: 1 if it is.', 'gauge', ({ logPaused }) =>
-    logPaused ? 1 : 0,
+  declare(
+    'log_paused',
+    'Whether reading of logs is paused because the queue is full: 1 if it is.',
+    'gauge',
+    ({ logPaused }) => (logPaused ? 1 : 0),
   )
 }

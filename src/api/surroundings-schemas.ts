@@ -72,7 +72,10 @@ export const logsDocument = named(
   'LogsStatus',
   object('Followed logs.', {
     enabled: flag('Logs are collected.'),
-    records: record('Records by source: `docker`, `cri`, `files`, `journal`.', count('Total since the start.')),
+    records: record(
+      'Records by source: `docker`, `cri`, `files`, `journal`.',
+      count('Total since the start.'),
+    ),
     files: count('Files followed now.'),
     behind_bytes: count('Unread bytes in these files.'),
     read_bytes: count('Bytes read since the start.'),
@@ -104,7 +107,9 @@ export const gpuDocument = named(
   'Gpu',
   object('GPUs.', {
     enabled: flag('GPUs are measured.'),
-    reason: text('Why GPUs, or some of them, are not measured; empty if all are, and if GPU metrics are disabled.'),
+    reason: text(
+      'Why GPUs, or some of them, are not measured; empty if all are, and if GPU metrics are disabled.',
+    ),
     driver: text('Driver version.'),
     devices: list(
       'Devices.',

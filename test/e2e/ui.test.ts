@@ -281,7 +281,10 @@ test('rules are tried on what comes by, what is wrong in them is marked, and not
   await page.getByRole('button', { name: 'Run trial' }).click()
   await says(page, /^\d+ items:/)
   const table = page.getByRole('table', { name: 'Items and their outcomes' })
-  await table.getByRole('button', { name: /^Show OTLP/ }).first().click()
+  await table
+    .getByRole('button', { name: /^Show OTLP/ })
+    .first()
+    .click()
   await says(page, 'OTLP before')
   await says(page, 'svc validate')
   await assertAccessible(page, 'rules that were tried')

@@ -142,8 +142,6 @@ export function useDocument<T>(path: string | undefined, again: unknown = 0): Re
 function failed<T>(value: T | undefined, error: unknown): Reading<T> {
   const missing = error instanceof ApiError && error.status === 404
   const words =
-    error instanceof ApiError
-      ? error.message
-      : 'The agent does not answer; it may have stopped or restarted'
+    error instanceof ApiError ? error.message : 'The agent does not answer; it may have stopped or restarted'
   return { state: 'error', value, error: words, missing }
 }

@@ -155,9 +155,7 @@ function summaryOf({ seconds }: MapLine, { nodes, edges }: ShownMap): string {
   const calls = edges.reduce((sum, { requests_per_s }) => sum + requests_per_s, 0)
   const failing = edges.filter(({ errors_percent }) => errors_percent >= badPercent)
   const bad =
-    failing.length === 0
-      ? 'none failing'
-      : `${failing.length} of ${edges.length} connections failing`
+    failing.length === 0 ? 'none failing' : `${failing.length} of ${edges.length} connections failing`
   return `${nodes.length} ${nodes.length === 1 ? 'service' : 'services'}, ${short(calls)} requests/s in the last ${duration(seconds * 1000)}; ${bad}.`
 }
 

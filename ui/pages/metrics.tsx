@@ -90,7 +90,9 @@ function Metrics({ document }: { readonly document: MetricsDocument }) {
             <Families key={fit.section.name} fit={fit} />
           ))}
           {found > mostRows ? (
-            <p class="note">{whole(found - mostRows)} more not shown: enter a filter, or select a collector.</p>
+            <p class="note">
+              {whole(found - mostRows)} more not shown: enter a filter, or select a collector.
+            </p>
           ) : null}
           {silent.length > 0 && !isFiltered ? <Silent sections={silent} isOpen={section !== ''} /> : null}
           {found === 0 && isFiltered ? (
@@ -109,7 +111,10 @@ function Metrics({ document }: { readonly document: MetricsDocument }) {
             <div class="card">
               <Empty
                 title="No metrics"
-                why={off || 'No collector returned data. To see which are enabled, and why one returns nothing, run:'}
+                why={
+                  off ||
+                  'No collector returned data. To see which are enabled, and why one returns nothing, run:'
+                }
                 command="svc doctor"
               />
             </div>

@@ -42,7 +42,13 @@ const marks: Readonly<Record<Level, string>> = {
 const words: Readonly<Partial<Record<Level, string>>> = { bad: 'critical', warn: 'warning' }
 
 /** A state by sign, word and colour: never by colour alone. */
-export function Pill({ level, text = words[level] ?? level }: { readonly level: Level; readonly text?: string }) {
+export function Pill({
+  level,
+  text = words[level] ?? level,
+}: {
+  readonly level: Level
+  readonly text?: string
+}) {
   return (
     <span class={`pill ${level}`}>
       <span aria-hidden="true">{marks[level]}</span> {text}

@@ -135,6 +135,7 @@ export function exportFindings(parts: UiParts): Finding[] {
   if (findings.length > 0) return findings
   if (lastWarning !== null)
     return [{ topic, state: 'limited', text: `${endpoint} reports: ${lastWarning}`, hint: '' }]
-  const last = lastExportMs === null ? 'nothing exported yet' : `last export at ${new Date(lastExportMs).toISOString()}`
+  const last =
+    lastExportMs === null ? 'nothing exported yet' : `last export at ${new Date(lastExportMs).toISOString()}`
   return [{ topic, state: 'ok', text: `to ${endpoint}, ${last}`, hint: '' }]
 }

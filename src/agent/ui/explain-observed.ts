@@ -54,7 +54,10 @@ export function tlsFindings(parts: UiParts, tracing: Tracing, { pid }: Subject):
     hint: tlsHint,
   }))
   if (read.length > 0)
-    return [{ topic, state: 'ok', text: `traffic through ${read.join(', ')} is decoded`, hint: '' }, ...refusals]
+    return [
+      { topic, state: 'ok', text: `traffic through ${read.join(', ')} is decoded`, hint: '' },
+      ...refusals,
+    ]
   if (refusals.length > 0) return refusals
   return [{ topic, state: 'note', text: 'no supported TLS library found in it so far', hint: '' }]
 }
@@ -95,7 +98,12 @@ function isActive({ idleMs, bytes }: Connection, agentMs: number): boolean {
 function seen(parts: UiParts, { port, view }: Subject, calls: number, serves: boolean): Finding {
   const topic = 'seen'
   if (port !== 0 && !serves)
-    return { topic, state: 'ok', text: `${calls} ${plural(calls, 'call')} to port ${port}, seen from the clients`, hint: '' }
+    return {
+      topic,
+      state: 'ok',
+      text: `${calls} ${plural(calls, 'call')} to port ${port}, seen from the clients`,
+      hint: '',
+    }
   let answered = 0
   let made = 0
   for (const { edge, count } of parts.window.edges.sums(lastSeconds)) {

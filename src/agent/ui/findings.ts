@@ -230,7 +230,7 @@ export function ofFileSystem({ mountPoint, sizeBytes, availableBytes }: FileSyst
 
 const fileSystemsMs = 10_000
 
-/** File systems with less than 5 % left, from the last reading of the collector. Never queries one itself: it may hang. */
+/** File systems with less than 5 % left, from the last reading of the collector; never queried here, as one may hang. */
 class FullFileSystems {
   readonly #parts: UiParts
   #found: readonly FileSystem[] = []

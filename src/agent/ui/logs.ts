@@ -123,8 +123,7 @@ function reasonFor({ loaded, logs }: UiParts): string {
   if (!status.enabled) return 'Log collection has not started yet: try again in a moment.'
   if (!container_logs && !journald && paths.length === 0)
     return 'No log source is configured: set agent.logs.container_logs: true, agent.logs.journald: true, or agent.logs.paths.'
-  if (status.files > 0)
-    return `Following ${followed(status.files)}; nothing was written since svc started.`
+  if (status.files > 0) return `Following ${followed(status.files)}; nothing was written since svc started.`
   if (journald) return 'Following the journal; nothing was written since svc started.'
   const others = 'set agent.logs.paths to files of this host, or agent.logs.journald: true.'
   return paths.length > 0

@@ -143,7 +143,11 @@ function queueOf(parts: UiParts, signal: Signal, state: LaneState): PipelineNode
   ]
   const node = { id: `queue:${signal}`, kind: 'queue', name: signal, signals: [signal], facts } as const
   if (state.destination === undefined)
-    return { ...node, state: 'off', reason: 'no exporter configured, so nothing is queued: set otlp.endpoint' }
+    return {
+      ...node,
+      state: 'off',
+      reason: 'no exporter configured, so nothing is queued: set otlp.endpoint',
+    }
   if (store instanceof DiskStore && store.state.state !== 'ok')
     return { ...node, state: 'failed', reason: store.state.reason }
   if (fill >= nearlyFull) {

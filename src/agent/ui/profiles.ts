@@ -103,7 +103,8 @@ function unitOf(kind: ProfileKind): string {
 function reasonFor(parts: UiParts, kind: ProfileKind): string {
   const { mode, agent } = parts.loaded().config
   const { profiling, ebpf } = agent
-  if (mode !== 'agent') return 'In mode collector, svc takes no profiles: set mode: agent on the host to profile.'
+  if (mode !== 'agent')
+    return 'In mode collector, svc takes no profiles: set mode: agent on the host to profile.'
   if (!profiling.enabled) return 'Profiling is off: set agent.profiling.enabled: true.'
   if (!ebpf.enabled) return 'Profiling needs eBPF, which is off: set agent.ebpf.enabled: true.'
   const [fault] = parts.profiling.faults

@@ -1,4 +1,4 @@
-// Foreign rules may use any amount of time and memory, in YAML and in patterns: they run in a thread that is terminated.
+// Foreign rules may use any amount of time and memory, in YAML and in patterns: they run in a thread that is ended.
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'

@@ -15,7 +15,10 @@ const linkDocument = named(
   }),
 )
 
-const sessionBody = named('SessionBody', object('The key of a link.', { key: text('The value after `#key=`.') }))
+const sessionBody = named(
+  'SessionBody',
+  object('The key of a link.', { key: text('The value after `#key=`.') }),
+)
 
 const sessionDocument = named(
   'Session',
@@ -57,7 +60,12 @@ export function browserOperations({ key, tls, link }: Browsers): Operation[] {
       handle: ({ body, headers, url, client }: ApiRequest) => {
         const wait = attempts.take(client)
         if (wait > 0)
-          return failure(429, 'too many keys tried by this client; try again later', {}, { 'Retry-After': String(wait) })
+          return failure(
+            429,
+            'too many keys tried by this client; try again later',
+            {},
+            { 'Retry-After': String(wait) },
+          )
         const { key: given, ...others } = body ?? {}
         if (typeof given !== 'string' || Object.keys(others).length > 0)
           return failure(400, 'cannot POST /ui/session: the body must be {"key": TEXT}')

@@ -38,7 +38,9 @@ export const pipelineLine = named(
           object('Lost items by reason.', {
             reason: text('Reason.'),
             items: count('Number of items.'),
-            wished: flag('True if the loss is intended: by a rule, by sampling, or because no endpoint is set.'),
+            wished: flag(
+              'True if the loss is intended: by a rule, by sampling, or because no endpoint is set.',
+            ),
           }),
         ),
         queued: count('Items waiting and in flight.'),
@@ -47,7 +49,9 @@ export const pipelineLine = named(
         dropped_per_s: amount('Current rate, without intended losses.'),
         queued_bytes: count('Bytes in the queue.'),
         capacity_bytes: count('Current limit of the queue; on disk, all signals share one limit.'),
-        full_in_s: orNull(amount('Time until the queue is full at the current rate; null if it does not grow.')),
+        full_in_s: orNull(
+          amount('Time until the queue is full at the current rate; null if it does not grow.'),
+        ),
         oldest_ms: amount('Age of the oldest batch.'),
         durable: flag('The queue survives a restart of the process.'),
       }),
@@ -142,10 +146,7 @@ export const tryDocument = named(
         after: anything('The item as it would be sent; null if it is dropped.'),
       }),
     ),
-    notes: list(
-      'Totals, effect of each rule, and remarks.',
-      text('A sentence, as in `svc pipeline test`.'),
-    ),
+    notes: list('Totals, effect of each rule, and remarks.', text('A sentence, as in `svc pipeline test`.')),
     skipped: count('Items that are too large to try.'),
     waited_ms: amount('Time spent waiting for items.'),
     off: text('Why there are no items; empty if there are.'),
@@ -181,7 +182,11 @@ export const agentDocument = named(
     }),
     degraded: list(
       'Degraded features.',
-      object('A degraded feature.', { subsystem: text('Subsystem name.'), reason: text('Reason.'), hint: text('How to fix it.') }),
+      object('A degraded feature.', {
+        subsystem: text('Subsystem name.'),
+        reason: text('Reason.'),
+        hint: text('How to fix it.'),
+      }),
     ),
     memory,
     programs: list(
@@ -245,9 +250,7 @@ export const explainDocument = named(
         title: text('`port 8080 → pid 4121 node /app/server.js`.'),
         pid: count('Process ID; 0 if there is no process.'),
         verdict: oneOf('Verdict.', ['observed', 'limited', 'not_observed']),
-        cause: text(
-          'Known cause: `excluded_port`, `not_selected`, `sampled`, …; empty if there is none.',
-        ),
+        cause: text('Known cause: `excluded_port`, `not_selected`, `sampled`, …; empty if there is none.'),
         lines: list(
           'Steps, from selection to export.',
           object('A step.', {

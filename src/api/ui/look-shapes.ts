@@ -48,7 +48,9 @@ const service = object('Activity of a service in the last minute.', {
 const agentCost = object('Resource usage of the agent.', {
   cpu_percent: amount('Percent of one core.'),
   rss_bytes: count('Resident memory.'),
-  dropped: count('Items lost since the start, all signals; items without a configured exporter do not count.'),
+  dropped: count(
+    'Items lost since the start, all signals; items without a configured exporter do not count.',
+  ),
   window_bytes: count('Memory of the window of recent data that the page shows.'),
   window_max_bytes: count('`self_telemetry.ui.max_memory`.'),
 })
@@ -147,8 +149,14 @@ export const serviceLine = named(
     requests_per_s: values,
     errors_per_s: values,
     p95_ms: values,
-    callers: list('Callers.', object('A caller.', { name: text('Name.'), requests_per_s: amount('Calls per second.') })),
-    callees: list('Dependencies.', object('A dependency.', { name: text('Name.'), requests_per_s: amount('Calls per second.') })),
+    callers: list(
+      'Callers.',
+      object('A caller.', { name: text('Name.'), requests_per_s: amount('Calls per second.') }),
+    ),
+    callees: list(
+      'Dependencies.',
+      object('A dependency.', { name: text('Name.'), requests_per_s: amount('Calls per second.') }),
+    ),
     routes: list(
       'Operations, from the spans in the window.',
       object('An operation.', {
@@ -226,7 +234,9 @@ export const traceDocument = named(
       object('A span.', {
         span_id: text('16 hexadecimal digits.'),
         parent_id: text('16 hexadecimal digits; empty if there is no parent.'),
-        estimated_parent: flag('The parent was inferred from the activity of the process, not read from a header.'),
+        estimated_parent: flag(
+          'The parent was inferred from the activity of the process, not read from a header.',
+        ),
         name: text('Span name.'),
         kind: oneOf('Span kind.', ['internal', 'server', 'client', 'producer', 'consumer']),
         resource: count('Index into `resources`.'),

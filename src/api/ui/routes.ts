@@ -182,13 +182,8 @@ export function uiOperations(source: UiSource): Operation[] {
           limit: parameters.limit!,
         }),
     ),
-    lines(
-      'pipeline',
-      'followPipeline',
-      'Data flow and losses.',
-      inside.pipelineLine,
-      [],
-      () => source.pipeline(),
+    lines('pipeline', 'followPipeline', 'Data flow and losses.', inside.pipelineLine, [], () =>
+      source.pipeline(),
     ),
     lines(
       'tap',
@@ -217,7 +212,9 @@ export function uiOperations(source: UiSource): Operation[] {
         }),
     ),
     tryOperation(source),
-    document('agent', 'getAgentPage', 'Configuration and state of svc.', inside.agentDocument, [], () => source.agent()),
+    document('agent', 'getAgentPage', 'Configuration and state of svc.', inside.agentDocument, [], () =>
+      source.agent(),
+    ),
     document(
       'doctor',
       'runDoctor',

@@ -54,8 +54,7 @@ function queryOf({ body = {}, signal: left }: ApiRequest): TryQuery | Answer {
   const { signal, rules, items = fallbackItems } = body
   const found = signals.find(each => each === signal)
   if (found === undefined) return wrong('signal', `"signal" must be one of ${signals.join(', ')}`)
-  if (typeof rules !== 'string')
-    return wrong('rules', '"rules" must be a string: YAML as below pipeline:')
+  if (typeof rules !== 'string') return wrong('rules', '"rules" must be a string: YAML as below pipeline:')
   if (typeof items !== 'number' || !Number.isInteger(items) || items < 1 || items > mostItems)
     return wrong('items', `"items" must be a whole number from 1 to ${mostItems}`)
   return { signal: found, rules, items, left }

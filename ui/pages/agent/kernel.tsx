@@ -29,7 +29,9 @@ export function Kernel({ agent }: { readonly agent: AgentDocument }) {
               cell: ({ ns_per_run }) => (ns_per_run === null ? '–' : duration(ns_per_run / 1e6)),
             },
           ]}
-          empty={<p class="note">None: eBPF is off, or not available here. Run the host checks to see why.</p>}
+          empty={
+            <p class="note">None: eBPF is off, or not available here. Run the host checks to see why.</p>
+          }
         />
       </section>
       <section class="card stack" aria-label="eBPF maps">

@@ -186,7 +186,12 @@ class RecordRow extends Component<RowProps> {
           </span>
         </button>
         {record.trace_id === '' ? null : (
-          <a class="record-trace" href={traceLink(record)} tabIndex={-1} aria-label="Show the trace of this record">
+          <a
+            class="record-trace"
+            href={traceLink(record)}
+            tabIndex={-1}
+            aria-label="Show the trace of this record"
+          >
             trace
           </a>
         )}

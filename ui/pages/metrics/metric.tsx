@@ -186,9 +186,7 @@ function Lines({
   if (series.every(({ values }) => values.every(value => value === null)))
     return (
       <p class="note" aria-busy="true">
-        {start.rate
-          ? 'A rate needs two readings; the next one follows in a few seconds.'
-          : 'No value yet.'}
+        {start.rate ? 'A rate needs two readings; the next one follows in a few seconds.' : 'No value yet.'}
       </p>
     )
   return (

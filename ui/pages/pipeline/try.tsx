@@ -99,8 +99,8 @@ function Trial() {
   return (
     <div class="stack">
       <p class="note">
-        Shows the effect of these rules on items that arrive now, after the running processors. Personal data is
-        replaced, as everywhere on this page. Nothing is saved, sent or changed.
+        Shows the effect of these rules on items that arrive now, after the running processors. Personal data
+        is replaced, as everywhere on this page. Nothing is saved, sent or changed.
       </p>
       <div class="row">
         <Choice
@@ -151,7 +151,8 @@ function Trial() {
         }}
       />
       <p id="try-help" class="note">
-        Keys: limits, transform, pii_redaction. Ctrl-Enter runs the trial. Variables and files are not expanded.
+        Keys: limits, transform, pii_redaction. Ctrl-Enter runs the trial. Variables and files are not
+        expanded.
       </p>
       <div class="row">
         <button type="button" onClick={() => void start()} disabled={waiting.value !== ''}>

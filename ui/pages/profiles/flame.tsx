@@ -109,7 +109,9 @@ function Stacks({ flame, title, baseFactor, fileName, recording }: FlameProps & 
     )
   const top = functions.rows[0]
   const summary = `${withUnit(shown, unit)}${zoom > 0 ? `, ${share(shown)} of the total` : ''}${
-    top === undefined ? '' : `; top self ${unit === 'bytes' ? 'memory' : 'time'}: ${top.name} with ${share(top.self, shown)}`
+    top === undefined
+      ? ''
+      : `; top self ${unit === 'bytes' ? 'memory' : 'time'}: ${top.name} with ${share(top.self, shown)}`
   }.`
   return (
     <>

@@ -45,8 +45,8 @@ export function HeatmapFigure({ line, seconds, choice, onChoose }: HeatmapProps)
     >
       <Picture grid={grid} choice={choice} onChoose={onChoose} />
       <p class="summary">
-        Stronger colour: more requests. <span class="failed-dot" /> Some failed. Drag, click, or hold Shift with
-        the arrow keys to select; Escape clears the selection.
+        Stronger colour: more requests. <span class="failed-dot" /> Some failed. Drag, click, or hold Shift
+        with the arrow keys to select; Escape clears the selection.
       </p>
     </Figure>
   )
@@ -338,7 +338,5 @@ function Columns({ grid, onChoose }: Pick<PictureProps, 'grid' | 'onChoose'>) {
       cell: ({ slowestMs }) => bound(slowestMs),
     },
   ]
-  return (
-    <Table caption="Request durations" columns={columns} rows={rows} rowKey={({ fromMs }) => fromMs} />
-  )
+  return <Table caption="Request durations" columns={columns} rows={rows} rowKey={({ fromMs }) => fromMs} />
 }

@@ -64,10 +64,7 @@ function Trace({ trace }: { readonly trace: TraceDocument }) {
   const choose = (span: number) => setParameters({ span: trace.spans[span]!.span_id })
   return (
     <>
-      <Head
-        title={<bdi>{first?.name || 'Trace'}</bdi>}
-        subtitle={`Trace of ${duration(trace.duration_ms)}`}
-      >
+      <Head title={<bdi>{first?.name || 'Trace'}</bdi>} subtitle={`Trace of ${duration(trace.duration_ms)}`}>
         <a href={hrefOf('traces')}>All traces</a>
         <a href={hrefOf('logs', { trace_id: trace.trace_id })}>Logs of this trace</a>
       </Head>
@@ -114,8 +111,8 @@ function Facts({ drawn: { trace, tree, gaps } }: { readonly drawn: Drawn }) {
       </dl>
       {lost > 0 ? (
         <p class="notice">
-          {lost === 1 ? 'The parent of one span is' : `The parents of ${whole(lost)} spans are`} missing: created
-          on another host, or no longer in the window.
+          {lost === 1 ? 'The parent of one span is' : `The parents of ${whole(lost)} spans are`} missing:
+          created on another host, or no longer in the window.
         </p>
       ) : null}
       {early > 0 ? (
