@@ -92,7 +92,7 @@ test('a socket of another agent, or another file, stays, and the API starts with
   writeFileSync(file, 'mine')
   await check(file, /the path exists and is not a socket; remove it/)
   symlinkSync(path, join(home, 'link'))
-  await check(join(home, 'link'), /a file that is no socket/)
+  await check(join(home, 'link'), /the path exists and is not a socket/)
   await check(join(file, 'svc.sock'), /ENOTDIR|EEXIST/)
   await check(join(home, 'x'.repeat(90), 'y'), /choose a shorter path/)
   assert.deepEqual(readdirSync(home).sort(), ['file', 'link', 'svc.sock', 'x'.repeat(90)])

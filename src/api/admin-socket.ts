@@ -31,7 +31,7 @@ export async function listenOnSocket(server: Server, path: string): Promise<() =
     own = mkdtempSync(join(directory, '.svc-'))
     const made = join(own, 's')
     if (Buffer.byteLength(made) > mostPathBytes)
-      throw new Error('its directory path is too long; choose a shorter one')
+      throw new Error('its directory is too long; choose a shorter path')
     await listen(server, made)
     chmodSync(made, 0o600)
     const { dev, ino } = lstatSync(made)

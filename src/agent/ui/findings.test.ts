@@ -168,7 +168,7 @@ test('there are twelve at most, the worst first, and no kind hides the others', 
   const levels = findings.map(({ level }) => ['bad', 'warn', 'note'].indexOf(level))
   assert.deepEqual(levels, levels.toSorted())
   assert.ok(findings.some(({ text }) => text.startsWith('svc is stuck')))
-  assert.equal(findings.filter(({ text }) => text.startsWith('The queue')).length, 4)
+  assert.equal(findings.filter(({ text }) => / queue is /.test(text)).length, 4)
 })
 
 test('a full file system is told with what is left of it', () => {
