@@ -188,7 +188,7 @@ test('what is not seen is explained, with its cause and what fixes it', { skip }
 
   const left = await explained(agent, excluded, 'excluded_port')
   assert.equal(left.verdict, 'not_observed')
-  assert.match(lineOf(left, 'selected', /exclude_ports has/).hint, new RegExp(`take ${excluded} out`))
+  assert.match(lineOf(left, 'selected', /exclude_ports has/).hint, new RegExp(`remove ${excluded} from`))
 
   const unselected = await explained(agent, port, 'not_selected')
   assert.match(lineOf(unselected, 'selected', /discovery\.exclude\[0\] means it/).hint, /open_ports: "\d+"/)

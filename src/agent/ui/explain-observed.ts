@@ -176,7 +176,7 @@ function unseen(
     return {
       ...hidden,
       text: `no traffic: its ${open} ${count === 1 ? 'is' : 'are'} older than svc and had no traffic since svc started ${began} s ago`,
-      hint: 'no action needed: requests are observed from the next one on; TLS only on new connections, so restart it if it keeps them open',
+      hint: 'no action needed: the next request will be observed; with TLS only on a new connection, so restart it if it keeps connections open',
       cause: 'started_before',
     }
   }
