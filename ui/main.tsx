@@ -120,13 +120,14 @@ function Top() {
   return (
     <header class="top">
       <b>{host?.name ?? '…'}</b>
-      <span class="soft">{host === undefined ? '' : `${host.mode} · ${host.system}`}</span>
+      <span class="soft system" title={host?.system}>
+        {host === undefined ? '' : `${host.mode} · ${host.system}`}
+      </span>
       {overviewError.value === '' ? null : (
         <span role="status">
           <Pill level="bad" text="svc does not answer" />
         </span>
       )}
-      <span class="grow" />
       <Choice
         label="Time window"
         values={windows}

@@ -27,7 +27,7 @@ const charts: readonly ChartForm[] = [
   { id: 'memory', title: 'Memory', stacked: true },
   { id: 'disk', title: 'Disk' },
   { id: 'network', title: 'Network' },
-  { id: 'pressure', title: 'Pressure: share of time spent waiting', most: 100 },
+  { id: 'pressure', title: 'Pressure: waiting time', most: 100 },
   { id: 'tcp', title: 'TCP' },
 ]
 

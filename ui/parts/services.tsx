@@ -28,7 +28,7 @@ export function Services({ rows }: { readonly rows: readonly Row[] }) {
           cell: ({ requests_per_s, serves }) => (
             <>
               {short(requests_per_s)}
-              {serves ? '' : ' (outgoing)'}
+              {serves ? '' : ' (out)'}
             </>
           ),
         },

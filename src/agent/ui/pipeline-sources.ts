@@ -120,7 +120,7 @@ function profiles(parts: UiParts): PipelineSource {
       ...node,
       state: faults === '' ? 'ok' : 'limited',
       reason: faults,
-      facts: [fact('samples per second and CPU', profiler.rate), fact('stacks', profiler.stacks)],
+      facts: [fact('samples/s per CPU', profiler.rate), fact('stacks', profiler.stacks)],
     },
     { profiles: 'rest' },
   )

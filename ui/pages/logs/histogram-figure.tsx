@@ -109,13 +109,20 @@ function bars(rows: readonly LevelRow[], i: number, most: number) {
   })
 }
 
+const graveWords: Readonly<Partial<Record<Level, readonly [one: string, more: string]>>> = {
+  warn: ['warning', 'warnings'],
+  error: ['error', 'errors'],
+  fatal: ['fatal error', 'fatal errors'],
+}
+
 function summaryOf(rows: readonly LevelRow[], fromMs: number): string {
   const all = rows.reduce((sum, { total }) => sum + total, 0)
   if (all === 0) return 'No matching records in this time.'
-  const grave = rows
-    .filter(({ level }) => level === 'warn' || level === 'error' || level === 'fatal')
-    .map(({ level, total }) => `${whole(total)} ${level}`)
-  return `${whole(all)} ${all === 1 ? 'record' : 'records'} since ${time(fromMs)}, ${grave.length === 0 ? 'none at warn or above' : `including ${grave.reverse().join(', ')}`}.`
+  const grave = rows.flatMap(({ level, total }) => {
+    const [one, more] = graveWords[level] ?? []
+    return one === undefined ? [] : [`${whole(total)} ${total === 1 ? one : more}`]
+  })
+  return `${whole(all)} ${all === 1 ? 'record' : 'records'} since ${time(fromMs)}, ${grave.length === 0 ? 'no warnings or errors' : `including ${grave.reverse().join(', ')}`}.`
 }
 
 function Counts({

@@ -87,7 +87,7 @@ export function Records({
           {skipped > 0 ? `; ${whole(skipped)} skipped, as they came too fast to show` : ''}.
         </p>
         {held.value === undefined ? (
-          <span class="soft">following</span>
+          <span class="soft">Live</span>
         ) : (
           <button type="button" onClick={jump}>
             {news > 0 ? `Show ${whole(news)} new ↓` : 'Jump to newest ↓'}
