@@ -7,7 +7,7 @@ import { signal } from '@preact/signals'
 import { type ComponentType, render } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { announcement } from './lib/announce.ts'
-import { enter } from './lib/api.ts'
+import { denied, enter } from './lib/api.ts'
 import { bytes, percent, whole } from './lib/format.ts'
 import { defaultSeconds, overview, overviewError, useOverview, windowSeconds } from './lib/host.ts'
 import { paused } from './lib/live.ts'
@@ -125,7 +125,7 @@ function Top() {
       </span>
       {overviewError.value === '' ? null : (
         <span role="status">
-          <Pill level="bad" text="svc does not answer" />
+          <Pill level="bad" text={denied.value === '' ? 'svc does not answer' : 'no access'} />
         </span>
       )}
       <Choice
@@ -169,8 +169,8 @@ function Foot() {
   return (
     <footer class="foot">
       <span>svc {host?.version}</span>
-      <span>CPU {percent(agent?.cpu_percent)} of a core</span>
-      <span>memory {bytes(agent?.rss_bytes)}</span>
+      <span>{agent === undefined ? '' : `CPU ${percent(agent.cpu_percent)} of a core`}</span>
+      <span>{agent === undefined ? '' : `memory ${bytes(agent.rss_bytes)}`}</span>
       <span class={agent && agent.dropped > 0 ? 'bad-text' : ''}>
         {agent === undefined ? '' : `${whole(agent.dropped)} items lost`}
       </span>

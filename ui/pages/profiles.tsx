@@ -199,6 +199,11 @@ function kindTitle(kind: Kind): string {
   return kinds.find(([id]) => id === kind)![1]
 }
 
+/** As within a sentence. */
+function lowered(title: string): string {
+  return title.charAt(0).toLowerCase() + title.slice(1)
+}
+
 function None({
   kind,
   service,
@@ -219,7 +224,7 @@ function None({
     <div class="card">
       <h2 class="unseen">Profiles</h2>
       <Empty
-        title={`No ${kindTitle(kind)} profiles yet`}
+        title={`No ${lowered(kindTitle(kind))} profiles${line.off === '' ? ' yet' : ''}`}
         why={why}
         {...(line.off !== '' && { command: 'svc doctor profiles' })}
       >

@@ -55,7 +55,7 @@ export function Services({ rows }: { readonly rows: readonly Row[] }) {
       ]}
       empty={
         <Empty
-          title="No services yet"
+          title={unobserving.value === '' ? 'No services yet' : 'No services'}
           why={
             unobserving.value ||
             'A service appears with its first request: send one to a server on this host. If it stays missing, check the reason by its port:'

@@ -1,6 +1,7 @@
 // Empty, loading and error states: what is coming, why there is nothing, and what to do.
 
 import type { ComponentChildren } from 'preact'
+import { denied } from '../lib/api.ts'
 import { Command } from './command.tsx'
 
 export interface EmptyProps {
@@ -46,10 +47,15 @@ export function Failed({
   return (
     <div class="empty" role="alert">
       <h2>Cannot load {what}</h2>
-      <p>{error}</p>
-      {isRetried ? <p>Retrying automatically.</p> : null}
+      <p>{sentence(error)}</p>
+      {isRetried && denied.value === '' ? <p>Retrying automatically.</p> : null}
     </div>
   )
+}
+
+/** Messages of the API begin with a small letter. */
+function sentence(message: string): string {
+  return message.charAt(0).toUpperCase() + message.slice(1)
 }
 
 export interface Readable {
@@ -74,7 +80,7 @@ export function Reading({
     <>
       {of.state === 'error' ? (
         <p class="notice" role="status">
-          {of.error}; showing the last data received.
+          {sentence(of.error)}; showing the last data received.
         </p>
       ) : null}
       {children()}

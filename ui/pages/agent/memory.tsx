@@ -31,7 +31,7 @@ export function Memory({ memory }: { readonly memory: AgentDocument['memory'] })
     ['Live heap', `${bytes(heap.live)} of ${bytes(heap.limit)}`],
     ['Tables', `${bytes(tables.held)} of ${bytes(tables.limit)}`],
     ['State', pressures[pressure] ?? String(pressure)],
-    ['Shortages', shortages === 0 ? 'none since start' : `${shortages} since start`],
+    ['Shortages', shortages === 0 ? 'None since start' : `${shortages} since start`],
   ]
   const rows = tables.largest.filter(({ bytes, shed }) => bytes > 0 || shed > 0)
   const idle = tables.largest.length - rows.length

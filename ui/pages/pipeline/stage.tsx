@@ -16,7 +16,7 @@ type Item = Extract<TapLine, { kind: 'item' }>
 export function Stage({ node: { name, kind, state, reason, facts, signals } }: { readonly node: Node }) {
   const tapped = useSignal<Signal | ''>('')
   return (
-    <Drawer title={`${kind} ${name}`} onClose={() => setParameters({ node: '' })}>
+    <Drawer title={`${kinds[kind]}: ${name}`} onClose={() => setParameters({ node: '' })}>
       <p>
         <Pill level={state} /> {reason}
       </p>
@@ -38,6 +38,13 @@ export function Stage({ node: { name, kind, state, reason, facts, signals } }: {
       {tapped.value === '' ? null : <Tapped signal={tapped.value} />}
     </Drawer>
   )
+}
+
+const kinds: Readonly<Record<Node['kind'], string>> = {
+  source: 'Source',
+  processor: 'Processor',
+  queue: 'Queue',
+  exporter: 'Exporter',
 }
 
 const mostItems = 20
