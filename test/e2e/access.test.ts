@@ -218,8 +218,8 @@ test('in a browser the link opens the page, and takes its key out of sight', {
   await isTold(page)
   // Who has no link is asked who they are, and a link of another run says so.
   for (const [hash, want] of [
-    ['', /Who are you/],
-    ['#key=of-another-run', /the agent was started anew/],
+    ['', /Sign-in/],
+    ['#key=of-another-run', /the agent was restarted/],
   ] as const) {
     const { page: other } = await browser.open(`http://127.0.0.1:${agent.port}/ui${hash}`, { headers })
     await other.waitForSelector('main form.card')
