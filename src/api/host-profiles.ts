@@ -19,7 +19,7 @@ const types = {
   json: 'application/json',
 } as const satisfies Record<ProfileFormat, string>
 
-/** A drawing is opened as a page of its own, without our origin: what is in it reaches nothing. */
+/** A drawing is opened as a separate page, without our origin: its content has no access to anything. */
 const drawingPolicy =
   "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; sandbox allow-scripts allow-modals"
 

@@ -35,12 +35,12 @@ export interface MetricsServer {
   readonly port: number
   /** The URL of a path, with an address that works from this host. */
   url(path: string): string
-  /** Listens beyond this host, and asks for no certificate. */
+  /** Reachable from other hosts, without client certificates. */
   readonly exposed: boolean
   /** Open now. */
   readonly connections: number
   /**
-   * Prepares to follow other settings. `listen_address` and `tls.enabled` stay as they are. Reads the files of TLS anew;
+   * Prepares other settings. `listen_address` and `tls.enabled` stay as they are. Reads the TLS files again;
    * throws, in words, where they cannot serve.
    */
   prepare(settings: MetricsServerSettings): Change
@@ -99,7 +99,7 @@ export async function startMetricsServer({
           const otherClients = renewed.ca !== material?.ca
           material = renewed
           listener.setTls(renewed)
-          // Who was let in by the old authorities, or without any, has to show a certificate anew.
+          // Clients admitted by the old authorities, or without any, have to present a certificate again.
           if (otherClients) listener.connections.leave()
         },
         abort() {},

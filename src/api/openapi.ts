@@ -5,7 +5,7 @@ import { mostTextLength, type Operation, type Outcome, type Parameter } from './
 import { type JsonSchema, namedShapes, refer, type Schema } from './schema.ts'
 import { errorDocument } from './schemas.ts'
 
-/** Failures that any operation may answer, beside those of its own: status → what it means and which header it has. */
+/** Failures of all operations, besides their own: status → description and header. */
 const failures: Readonly<Record<number, readonly [description: string, header?: string]>> = {
   400: ['The request is malformed.'],
   401: [

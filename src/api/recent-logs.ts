@@ -1,4 +1,4 @@
-// GET /logs: the last log records, and those of a span.
+// GET /logs: the latest log records, and those of a span.
 
 import type { RecentLog, RecentLogQuery } from '../model/recent-log.ts'
 import { type Answer, failure, json } from './answer.ts'
@@ -138,7 +138,7 @@ function recordOf(found: RecentLog): Document['records'][number] {
   }
 }
 
-/** With microseconds; null where it is none that can be written so. */
+/** With microseconds; null if the time cannot be written in this form. */
 function isoOf(timeUs: number): string | null {
   const wholeMs = Math.floor(timeUs / 1000)
   // RFC 3339 has years of four digits.

@@ -17,13 +17,13 @@ import { browserOperations } from './ui/browser-routes.ts'
 import { noPage, pageFiles } from './ui/page-files.ts'
 import { uiOperations } from './ui/routes.ts'
 
-/** Paths that need no token, for they are what a supervisor asks. */
+/** Paths without a token: supervisors use them. */
 export const probePaths = ['/healthz', '/livez', '/ready', '/readyz'] as const
 
 const plainText = 'text/plain; version=0.0.4'
 const proseText = 'text/plain; charset=utf-8'
 
-/** All operations. `metricsPath` is where the metrics page stands. */
+/** All operations. `metricsPath` is the path of the metrics page. */
 export function operations(view: AgentView, metricsPath: string): readonly Operation[] {
   if (!/^\/[^?#\s]*$/.test(metricsPath))
     throw new Error(`cannot serve the metrics at "${metricsPath}": a path starts with /`)

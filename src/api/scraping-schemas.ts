@@ -1,4 +1,4 @@
-// The document about what is scraped.
+// The document on scraped targets.
 
 import { count, flag, list, named, object, oneOf, record, text, time } from './schema.ts'
 

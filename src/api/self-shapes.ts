@@ -1,4 +1,4 @@
-// What svc says of itself in its documents.
+// State of svc itself, in several documents.
 
 import { runCauses } from '../model/run-cause.ts'
 import { amount, count, list, object, oneOf, text } from './schema.ts'

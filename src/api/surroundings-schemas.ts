@@ -1,4 +1,4 @@
-// The documents about what surrounds the agent: processes, containers, cluster and cloud, logs, GPUs.
+// The documents on processes, containers, cluster and cloud, logs, GPUs.
 
 import { count, flag, list, named, object, record, text, time } from './schema.ts'
 

@@ -14,7 +14,7 @@ export interface TlsSettings {
   readonly client_ca_file: string
 }
 
-/** What a secure context is made of, spelled as `node:tls` has it, and who may come. */
+/** Options of a secure context, spelled as in `node:tls`, and checks of clients. */
 export interface TlsMaterial extends SecureContextOptions {
   readonly cert: string
   readonly key: string
@@ -23,7 +23,7 @@ export interface TlsMaterial extends SecureContextOptions {
   readonly clients?: ClientCertificates
 }
 
-/** What is asked of clients. */
+/** Requirements for clients. */
 export interface ClientCertificates {
   /** A handshake without a certificate of `ca` fails. */
   readonly verified: boolean
@@ -31,7 +31,7 @@ export interface ClientCertificates {
   admits(socket: TLSSocket): boolean
 }
 
-/** Certificates of the authorities in `ca`, from everybody. */
+/** All clients need a certificate of the authorities in `ca`. */
 const verifiedClients: ClientCertificates = { verified: true, admits: ({ authorized }) => authorized }
 
 /**

@@ -1,4 +1,4 @@
-// What svc tells of itself, as `documents.ts` has it.
+// Documents on svc itself, for `documents.ts`.
 
 import {
   amount,

@@ -1,4 +1,4 @@
-// What is seen of the host and its services, as `documents.ts` has it.
+// Documents on the host and its services, for `documents.ts`.
 
 import {
   amount,

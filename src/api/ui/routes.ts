@@ -51,7 +51,7 @@ const spanOfTime = [
   number('until_ms', 'End, in milliseconds before now; 0 for now.'),
 ]
 
-/** What the page and the commands ask for. */
+/** Operations of the page and the commands. */
 export function uiOperations(source: UiSource): Operation[] {
   return [
     lines(
@@ -243,7 +243,7 @@ export function uiOperations(source: UiSource): Operation[] {
 
 type Asked = Pick<ApiRequest, 'parameters' | 'texts'>
 
-/** A document that may go on. */
+/** A document that may be followed. */
 function lines<T>(
   name: string,
   id: string,
@@ -275,7 +275,7 @@ function lines<T>(
   }
 }
 
-/** A document that is what it is. */
+/** A document that is read once. */
 function document<T>(
   name: string,
   id: string,
