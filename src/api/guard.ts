@@ -146,8 +146,8 @@ export class Guard {
   }
 
   /**
-   * Whether a request from a page of another origin may read public data. Without `Origin`, the user followed a link, or
-   * no page can read the answer.
+   * Whether a request from a page of another origin may read public data. Without `Origin`, the user followed a
+   * link, or no page can read the answer.
    */
   mayRead({ origin }: IncomingHttpHeaders): boolean {
     return origin === undefined || this.#cors.allows(origin)

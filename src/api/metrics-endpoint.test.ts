@@ -431,5 +431,8 @@ test('TLS, certificates of clients, and a reload that renews both', async t => {
   renew('other')
   server.prepare(settings({})).commit()
   assert.equal(await overTls(server.port, { ca: 'stranger' }), '200')
-  assert.throws(() => server.prepare(settings({ key_file: certificates.file('client.key') })), /does not match the certificate/)
+  assert.throws(
+    () => server.prepare(settings({ key_file: certificates.file('client.key') })),
+    /does not match the certificate/,
+  )
 })
