@@ -77,7 +77,7 @@ export function layeredLayout(
   return { places, passes, levels, ...size }
 }
 
-/** An edge that skips layers becomes a chain of placeholders, one per layer, which are placed like nodes. */
+/** An edge that skips layers becomes a chain of stand-ins, one per layer, which are placed like nodes. */
 function withPasses(layers: LayoutNode[][], edges: readonly LayoutEdge[]) {
   const layerOf = new Map(layers.flatMap((layer, number) => layer.map(({ id }) => [id, number] as const)))
   const all = layers.map(layer => [...layer])
@@ -189,7 +189,7 @@ function orderLayers(
   return ordered
 }
 
-/** Previous position; for the placeholder of a new edge, between its ends. New nodes come last. */
+/** Previous position; for the stand-in of a new edge, between its ends. New nodes come last. */
 function formerLevel(id: string, { levels }: Layout, edge: LayoutEdge | undefined): number {
   const [from, to] = edge === undefined ? [] : [levels.get(edge.from), levels.get(edge.to)]
   const between = from === undefined || to === undefined ? Number.MAX_VALUE : (from + to) / 2

@@ -24,7 +24,7 @@ export function Empty({ title, why, command, children }: EmptyProps) {
   )
 }
 
-/** A placeholder while data loads. */
+/** Shown while data loads. */
 export function Loading({ what }: { readonly what: string }) {
   return (
     <div class="empty" aria-busy="true">

@@ -48,7 +48,7 @@ const kind: Parameter = {
 }
 const spanOfTime = [
   number('since_ms', 'Start, in milliseconds before now; 0 for the whole window.'),
-  number('until_ms', 'End, in milliseconds before now; 0 for now.'),
+  number('until_ms', 'End, in milliseconds before now; 0 means now.'),
 ]
 
 /** Operations of the page and the commands. */
