@@ -42,7 +42,7 @@ export const causes: Readonly<Record<Cause, Trouble>> = {
   ],
   instrumented: [
     'it exports spans of its own, so svc makes none; its requests are counted all the same',
-    'nothing; switch its own SDK off if svc is to make its spans',
+    'no action needed; to have svc make its spans, disable its SDK',
   ],
   container_not_visible: [
     'no runtime tells the name of its container, or svc cannot see its processes',
@@ -64,9 +64,9 @@ export const causes: Readonly<Record<Cause, Trouble>> = {
     'the receiver does not answer, or refuses',
     '`svc doctor export` tries name, connection, TLS and an empty export, and says which fails',
   ],
-  agent: ['it is svc itself, which never traces itself', 'nothing; what it does is at `/metrics`'],
+  agent: ['this is svc, which never traces itself', 'no action needed; `/metrics` shows what it does'],
   kernel_thread: [
-    'it is a thread of the kernel, which has no program to look into',
+    'a kernel thread, which has no program to probe',
     'nothing; `svc profile` shows its CPU time',
   ],
 }

@@ -7,7 +7,7 @@ import { signal } from '@preact/signals'
 import { type ComponentType, render } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { announcement } from './lib/announce.ts'
-import { enter } from './lib/api.ts'
+import { denied, enter } from './lib/api.ts'
 import { bytes, percent, whole } from './lib/format.ts'
 import { defaultSeconds, overview, overviewError, useOverview, windowSeconds } from './lib/host.ts'
 import { paused } from './lib/live.ts'
@@ -38,7 +38,7 @@ async function open(entry: PageEntry): Promise<void> {
     const { default: View } = await entry.load()
     if (entryOf(page.peek()) === entry) loaded.value = { id: entry.id, View }
   } catch {
-    fault.value = 'A part of the page did not load. Was svc updated meanwhile? Load the page anew.'
+    fault.value = 'A part of it failed to load, perhaps because svc was updated; refresh the page.'
   }
 }
 
@@ -51,14 +51,14 @@ function App() {
   const { value } = loaded
   const shown = value?.id === entry.id ? value : undefined
   useEffect(() => {
-    // Those who hear the page are told where they are.
+    // Moves screen readers to the new page.
     if (shown !== undefined && document.activeElement === document.body)
       document.querySelector<HTMLElement>('main h1')?.focus({ preventScroll: true })
   }, [shown])
   return (
     <>
       <a class="unseen" href="#main">
-        Skip to the content
+        Skip to content
       </a>
       <div class="shell">
         <Rail current={entry} />
@@ -66,7 +66,7 @@ function App() {
         <main class="main" id="main" tabIndex={-1}>
           <Admission />
           {fault.value !== '' ? (
-            <Failed what="the page" error={fault.value} />
+            <Failed what="the page" error={fault.value} isRetried={false} />
           ) : shown === undefined ? (
             <Loading what="the page" />
           ) : (
@@ -90,9 +90,9 @@ function Rail({ current }: { readonly current: PageEntry }) {
       <ul>
         {pages
           .filter(({ listed }) => listed)
-          .map(({ id, title, question }) => (
+          .map(({ id, title, subtitle }) => (
             <li key={id}>
-              <a href={hrefOf(id)} title={question} {...(id === current.id && { 'aria-current': 'page' })}>
+              <a href={hrefOf(id)} title={subtitle} {...(id === current.id && { 'aria-current': 'page' })}>
                 {title}
               </a>
             </li>
@@ -120,13 +120,14 @@ function Top() {
   return (
     <header class="top">
       <b>{host?.name ?? '…'}</b>
-      <span class="soft">{host === undefined ? '' : `${host.mode} · ${host.system}`}</span>
+      <span class="soft system" title={host?.system}>
+        {host === undefined ? '' : `${host.mode} · ${host.system}`}
+      </span>
       {overviewError.value === '' ? null : (
         <span role="status">
-          <Pill level="bad" text="svc does not answer" />
+          <Pill level="bad" text={denied.value === '' ? 'svc does not answer' : 'no access'} />
         </span>
       )}
-      <span class="grow" />
       <Choice
         label="Time window"
         values={windows}
@@ -143,12 +144,11 @@ function Top() {
       </button>
       <button
         type="button"
-        aria-pressed={paused.value}
         onClick={() => {
           paused.value = !paused.value
         }}
       >
-        {paused.value ? 'Paused' : 'Pause'}
+        {paused.value ? 'Resume updates' : 'Pause updates'}
       </button>
       <button
         type="button"
@@ -169,21 +169,23 @@ function Foot() {
   return (
     <footer class="foot">
       <span>svc {host?.version}</span>
-      <span>{percent(agent?.cpu_percent)} of a core</span>
-      <span>{bytes(agent?.rss_bytes)}</span>
+      <span>{agent === undefined ? '' : `CPU ${percent(agent.cpu_percent)} of a core`}</span>
+      <span>{agent === undefined ? '' : `memory ${bytes(agent.rss_bytes)}`}</span>
       <span class={agent && agent.dropped > 0 ? 'bad-text' : ''}>
         {agent === undefined ? '' : `${whole(agent.dropped)} items lost`}
       </span>
       <span>
-        {agent === undefined ? '' : `window ${bytes(agent.window_bytes)} of ${bytes(agent.window_max_bytes)}`}
+        {agent === undefined
+          ? ''
+          : `data window ${bytes(agent.window_bytes)} of ${bytes(agent.window_max_bytes)}`}
       </span>
-      {host?.redacted ? <span>personal data is redacted</span> : null}
+      {host?.redacted ? <span>personal data redacted</span> : null}
     </footer>
   )
 }
 
 enter()
-// A link with a key that is opened where the page is open already only changes what stands behind the #.
+// Opening a link with a key in a tab that already shows the page changes only the part behind the #.
 addEventListener('hashchange', enter)
 followLinks()
 render(<App />, document.getElementById('app')!)

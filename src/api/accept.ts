@@ -1,4 +1,4 @@
-// What a client takes (RFC 9110, section 12.5).
+// Content that a client accepts (RFC 9110, section 12.5).
 
 export const openMetricsText = 'application/openmetrics-text; version=1.0.0; charset=utf-8'
 

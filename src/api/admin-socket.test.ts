@@ -86,16 +86,13 @@ test('a socket of another agent, or another file, stays, and the API starts with
     assert.equal((await ask(api.port, '/status')).status, 200)
     await api.close()
   }
-  await check(
-    path,
-    /^cannot listen on .*svc\.sock \(self_telemetry\.admin_socket\): another agent answers there/,
-  )
+  await check(path, /^cannot listen on .*svc\.sock \(self_telemetry\.admin_socket\): another agent uses it/)
   assert.equal((await ask(0, '/status', { socketPath: path })).status, 200)
   const file = join(home, 'file')
   writeFileSync(file, 'mine')
-  await check(file, /a file that is no socket; remove it/)
+  await check(file, /the path exists and is not a socket; remove it/)
   symlinkSync(path, join(home, 'link'))
-  await check(join(home, 'link'), /a file that is no socket/)
+  await check(join(home, 'link'), /the path exists and is not a socket/)
   await check(join(file, 'svc.sock'), /ENOTDIR|EEXIST/)
   await check(join(home, 'x'.repeat(90), 'y'), /choose a shorter path/)
   assert.deepEqual(readdirSync(home).sort(), ['file', 'link', 'svc.sock', 'x'.repeat(90)])

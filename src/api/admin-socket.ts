@@ -10,18 +10,19 @@ const mostPathBytes = 107
 const answerMs = 1000
 
 /**
- * Has a server listen on a Unix socket that its owner alone may open, and returns what removes it. The socket is made
- * in a directory that nobody else may enter and then moved to its place: it is never open wider, one that nobody
- * answers is replaced at once, and the end of the server cannot remove what another agent put there.
- * Rejects, in words, where there is a file of another kind, or somebody answers.
+ * Makes a server listen on a Unix socket that only its owner may open, and returns what removes it. The socket is
+ * is created in a private directory and then moved: its permissions are never wider, an abandoned socket is replaced at
+ * once, and the end of the server cannot remove the socket of another agent.
+ * Rejects, in words, if the path is another kind of file, or a server answers there.
  */
 export async function listenOnSocket(server: Server, path: string): Promise<() => void> {
   const fault = (why: string, cause?: unknown) =>
     new Error(`cannot listen on ${path} (self_telemetry.admin_socket): ${why}`, { cause })
   const there = statOf(path)
   if (there !== undefined) {
-    if (!there.isSocket()) throw fault('there is a file that is no socket; remove it, or choose another path')
-    if (await answers(path)) throw fault('another agent answers there; give each its own path')
+    if (!there.isSocket())
+      throw fault('the path exists and is not a socket; remove it, or choose another path')
+    if (await answers(path)) throw fault('another agent uses it; give each agent its own path')
   }
   const directory = dirname(path)
   let own: string | undefined
@@ -61,7 +62,7 @@ function listen(server: Server, path: string): Promise<void> {
   })
 }
 
-/** Whether somebody takes connections on a socket. Only a refusal says that nobody does. */
+/** Whether a server accepts connections on a socket. Only a refusal shows that none does. */
 function answers(path: string): Promise<boolean> {
   return new Promise(resolve => {
     const socket = connect(path)

@@ -29,7 +29,7 @@ export interface Answer {
   readonly status: number
   readonly body: Buffer
   readonly headers: Readonly<Record<string, string | number>>
-  /** What comes behind the body, whose length is then not known. */
+  /** Content after the body; the length is then unknown. */
   readonly live?: Live<unknown>
 }
 
@@ -57,12 +57,12 @@ export function json(status: number, value: unknown, headers?: Readonly<Record<s
   return answer(status, 'application/json', Buffer.from(`${JSON.stringify(value)}\n`), headers)
 }
 
-/** An answer that begins with `body` and goes on. */
+/** An answer that starts with `body` and continues. */
 export function goingOn(type: string, body: Buffer, live: Live<unknown>): Answer {
   return { ...headersOnly(type), body, live }
 }
 
-/** The error object. `message` is one sentence for a person, `details` what a program may want of it. */
+/** The error object. `message` is one sentence for a person, `details` has data for programs. */
 export function failure(
   status: ErrorStatus,
   message: string,
@@ -72,10 +72,10 @@ export function failure(
   return json(status, { error: codes[status], message, details }, headers)
 }
 
-/** How a server tells what is wrong. */
+/** How a server reports errors. */
 export type ErrorForm = typeof failure
 
-/** An error as a line of text, for those who read it with their eyes or not at all. */
+/** An error as a line of plain text. */
 export function plainFailure(
   status: ErrorStatus,
   message: string,

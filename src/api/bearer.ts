@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 
-/** Tells whether an `Authorization` header carries one of the tokens (RFC 6750 §2.1). */
+/** Whether an `Authorization` header has one of the tokens (RFC 6750 §2.1). */
 export type BearerCheck = (authorization: string | undefined) => boolean
 
 /**

@@ -1,4 +1,4 @@
-// Bodies of requests. Few operations take one: what a body says to others is refused in words rather than ignored.
+// Bodies of requests. Few operations accept one: an unexpected body is rejected with a reason, not ignored.
 
 import type { IncomingMessage } from 'node:http'
 import { type Answer, failure } from './answer.ts'
@@ -11,9 +11,9 @@ export interface ReadOptions {
 }
 
 /**
- * Reads a body to its end and hands over its size and what was kept, or a size above `most`, once. A body that is too
- * long is read on for a while before it is refused: a connection closed on unread bytes is reset, and the peer loses
- * the answer.
+ * Reads a body to its end, and reports its size and content once; or a size above `most`. A body that is too large is
+ * read for a while before it is rejected: closing a connection with unread bytes resets it, and the peer would lose the
+ * answer.
  */
 export function readBody(
   request: IncomingMessage,
@@ -38,15 +38,15 @@ export function readBody(
     }
   })
   request.on('end', () => over || finish())
-  // The peer went away or broke the framing; 'clientError' answers what can be answered.
+  // The peer closed the connection or broke the framing; 'clientError' answers if it can.
   request.on('error', () => undefined)
 }
 
 const jsonType = /^application\/json *(?:; *charset="?utf-8"? *)?$/i
 
 /**
- * What is wrong with the body of a POST that takes none, so that it is empty or an object without keys; undefined where
- * nothing is. `target`: method and path, for the message.
+ * The error if the body of a POST that takes none is not empty or an object without keys; undefined if it is.
+ * `target`: method and path, for the message.
  */
 export function bodyFault(target: string, request: IncomingMessage, body: Buffer): Answer | undefined {
   if (body.length === 0) return undefined
@@ -58,12 +58,12 @@ export function bodyFault(target: string, request: IncomingMessage, body: Buffer
   const [key] = Object.keys(value.object)
   if (key === undefined) return undefined
   const name = key.slice(0, 64)
-  return failure(400, `cannot ${target}: it takes no body, and "${name}" is in it`, { key: name })
+  return failure(400, `cannot ${target}: unexpected key "${name}"; send no body`, { key: name })
 }
 
-/** The object that the body of a POST is, or what is wrong with it. */
+/** The object in the body of a POST, or an error. */
 export function bodyObject(target: string, request: IncomingMessage, body: Buffer): BodyObject {
-  const what = 'an object in JSON'
+  const what = 'a JSON object'
   return readJson(target, request, body, { form: `${what} with Content-Type: application/json`, what })
 }
 
@@ -76,18 +76,18 @@ function readJson(
   { form, what }: { readonly form: string; readonly what: string },
 ): BodyObject {
   if (!jsonType.test(headers['content-type'] ?? '') || headers['content-encoding'] !== undefined)
-    return { fault: failure(415, `cannot ${target}: it takes ${form}`) }
+    return { fault: failure(415, `cannot ${target}: send ${form}`) }
   const text = body.toString()
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
     const position = faultPosition(text)
-    const why = `the body is no JSON, see character ${position + 1}`
+    const why = `the body is not valid JSON, see character ${position + 1}`
     return { fault: failure(400, `cannot ${target}: ${why}`, { position }) }
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    return { fault: failure(400, `cannot ${target}: it takes ${what}`) }
+    return { fault: failure(400, `cannot ${target}: send ${what}`) }
   return { object: value as Record<string, unknown> }
 }
 

@@ -7,9 +7,9 @@ const mostCookieBytes = 8 * 1024
 
 /** Key and cookie of one run of the agent; both are valid until it ends. Neither is ever written anywhere. */
 export class BrowserKey {
-  /** What a link carries behind `#key=`; browsers send that part to nobody. */
+  /** The value after `#key=` in a link; browsers do not send that part. */
   readonly key = randomBytes(24).toString('base64url')
-  /** Not made of the key: who has seen one of them does not know the other. */
+  /** Not derived from the key: one does not reveal the other. */
   readonly #session = randomBytes(24).toString('base64url')
   readonly #keyDigest = digest(this.key)
   readonly #sessionDigest = digest(this.#session)
@@ -36,7 +36,7 @@ export class BrowserKey {
   }
 }
 
-/** One for each port as the browser knows it, for cookies do not tell ports apart, and a tunnel has a port of its own. */
+/** One per port as the browser knows it: cookies ignore ports, and a tunnel has its own port. */
 function cookieName(authority: string | undefined, tls: boolean): string {
   const port = /:(\d{1,5})$/.exec(authority ?? '')?.[1]
   return `svc-session-${port ?? (tls ? '443' : '80')}`

@@ -1,19 +1,19 @@
-// The connections of one listener: how many there may be, which one makes room, and what is under way on each.
+// The connections of one listener: their limit, which one is closed to make room, and the requests in progress on each.
 
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
-/** Memory for what waits behind an answer of the same connection; a client that waits for its answers needs none. */
+/** Memory for requests that wait behind an answer on the same connection; clients that do not pipeline need none. */
 const mostQueuedBytes = 64 * 1024
-/** What a request takes there, beside the body of its answer. */
+/** Memory of a waiting request, besides the body of its answer. */
 export const requestBytes = 4096
 
-/** What is being answered and is not done yet. */
+/** A request that is being answered. */
 export interface Late {
   /** The client has gone. */
   gone(): void
-  /** The connection is to end as soon as may be: what would go on for long ends now. */
+  /** The connection must end soon: a followed document ends now. */
   leave?(): void
 }
 
@@ -23,7 +23,7 @@ export class Connection {
   lastUse: number
   /** Ends with its next answer. */
   leaving = false
-  /** Its last answer was made: what comes behind is not answered. */
+  /** Its last answer was made: later requests are not answered. */
   ended = false
   /** Requests that wait for their turn to be answered. */
   waiting = 0
@@ -38,7 +38,7 @@ export class Connection {
     this.user = undefined
   }
 
-  /** Whether an answer is under way, at work or on the wire. */
+  /** Whether an answer is in progress, in work or on the wire. */
   get busy(): boolean {
     return this.working || this.socket.writableLength > 0
   }
@@ -57,7 +57,7 @@ export class Connection {
     return this.#queuedBytes > mostQueuedBytes
   }
 
-  /** Bytes of what waits for its client or for its turn. */
+  /** Bytes waiting for the client or for their turn. */
   get bytes(): number {
     return this.#queuedBytes + this.socket.writableLength
   }
@@ -108,7 +108,7 @@ export class Connections {
     return this.#open.size
   }
 
-  /** Of what waits in all of them; there are few. */
+  /** Waiting bytes of all connections; there are few. */
   get bytes(): number {
     let sum = 0
     for (const connection of this.#open.values()) sum += connection.bytes
@@ -130,7 +130,7 @@ export class Connections {
     this.#add(socket)
   }
 
-  /** A connection goes on as another socket, TLS on top of TCP. */
+  /** A connection continues as another socket, TLS on top of TCP. */
   replace(from: Socket, to: Socket): void {
     // Not there: it had to make room during its handshake.
     if (this.#open.delete(from)) this.#add(to)
@@ -147,7 +147,7 @@ export class Connections {
     connection.lastUse = ++this.#uses
   }
 
-  /** Ends all of them as soon as may be: those that wait at once, the others with their next answer. */
+  /** Ends all of them as soon as possible: idle ones at once, the others after their next answer. */
   leave(): void {
     for (const connection of this.#open.values()) {
       connection.leave()
@@ -155,7 +155,7 @@ export class Connections {
     }
   }
 
-  /** Each of them ends with its next answer, and what would go on for long ends now. */
+  /** Each connection ends after its next answer, and followed documents end now. */
   finish(): void {
     for (const connection of this.#open.values()) connection.leave()
   }

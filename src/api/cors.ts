@@ -28,7 +28,7 @@ export class Cors {
     return this.#named.has(origin)
   }
 
-  /** Answers what a browser asks by OPTIONS before its request; undefined where it is not that, or the origin may not. */
+  /** Answers a preflight request; undefined if it is not one, or the origin is not allowed. */
   preflight(headers: IncomingHttpHeaders, allow: string): Answer | undefined {
     const { origin, 'access-control-request-method': method } = headers
     if (origin === undefined || method === undefined || !this.allows(origin)) return undefined
@@ -50,7 +50,7 @@ export class Cors {
       : headers
   }
 
-  /** Whether pages of an origin may read what anybody may. */
+  /** Whether pages of an origin may read public data. */
   allows(origin: string): boolean {
     return this.#named.has(origin) || (this.#all && origin !== 'null')
   }

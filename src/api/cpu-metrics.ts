@@ -18,19 +18,23 @@ export function cpuMetrics(registry: Registry, named: (name: string) => string, 
       emit((user + system) / 1e6)
     },
   )
-  registry.collector(named('cpu_limit_cores'), '`limits.cpu`, in cores.', 'gauge', [], emit =>
-    emit(cpu().limit_cores),
+  registry.collector(
+    named('cpu_limit_cores'),
+    'CPU limit of the agent in cores: limits.cpu.',
+    'gauge',
+    [],
+    emit => emit(cpu().limit_cores),
   )
   registry.collector(
     named('cpu_used_cores'),
-    'CPU over the last ten seconds, with the programs that svc started, in cores.',
+    'CPU usage of the agent and the programs that it started, over the last ten seconds, in cores.',
     'gauge',
     [],
     emit => emit(cpu().used_cores),
   )
   registry.collector(
     named('cpu_lowered_steps'),
-    'Steps that a part does less now, because svc took more CPU than its limit.',
+    'Steps by which a part is reduced now, because svc used more CPU than its limit.',
     'gauge',
     ['part'],
     emit => {
@@ -39,7 +43,7 @@ export function cpuMetrics(registry: Registry, named: (name: string) => string, 
   )
   registry.collector(
     named('cpu_lowered_total'),
-    'Steps down because svc took more CPU than its limit.',
+    'Reductions because svc used more CPU than its limit.',
     'counter',
     [],
     emit => emit(cpu().changes),

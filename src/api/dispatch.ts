@@ -1,4 +1,4 @@
-// From a request to its answer: the checks in their order, the operation, what is counted of it.
+// From a request to its answer: the checks in order, the operation, the counters.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Logger, limitRepeats } from '../lib/logger.ts'
@@ -15,11 +15,11 @@ import { allowOf, operationTable, type Route, type Routes, readParameters } from
 import { RateLimit } from './rate-limit.ts'
 import { Turns } from './turns.ts'
 
-/** What may change between two requests. */
+/** Settings that may change between two requests. */
 export interface PolicySettings extends GuardSettings {
   readonly debug: boolean
   readonly cors: CorsSettings
-  /** Names by which this host may be asked, beside its own. */
+  /** Accepted names of this host, besides its own. */
   readonly allowed_hosts: readonly string[]
   readonly rate_limit: { readonly enabled: boolean; readonly requests_per_second: number }
 }
@@ -34,7 +34,7 @@ export interface Policy {
 /** A request that was answered. */
 export interface Answered {
   readonly method: string
-  /** The operation's path, '' where there is none. */
+  /** The operation's path, '' if there is none. */
   readonly route: string
   readonly status: number
   readonly seconds: number
@@ -43,7 +43,7 @@ export interface Answered {
 }
 
 export interface DispatcherOptions {
-  /** What is served, as messages name it: `the management API`. */
+  /** The name of the server in messages: `the management API`. */
   readonly subject: string
   readonly operations: readonly Route[]
   /** Answers paths that no operation has; without it that is an error. */
@@ -51,9 +51,9 @@ export interface DispatcherOptions {
   readonly failure: ErrorForm
   readonly settings: PolicySettings
   readonly arrival: Arrival
-  /** Names of this host, now. Left out: it may be asked by any name. */
+  /** Current names of this host. Without it, any name is accepted. */
   readonly ownNames?: () => Iterable<string>
-  /** Left out: nobody is known, and has what is `open`. */
+  /** Without it, all clients are unknown and have access to `open` operations. */
   readonly people?: People
   readonly urlBytes: number
   readonly bodyBytes: number
@@ -61,22 +61,22 @@ export interface DispatcherOptions {
   readonly observe: ((request: Answered) => void) | undefined
 }
 
-/** How those who ask are told apart where they show no token. */
+/** Identification of clients without a token. */
 export interface People {
   readonly peerUser: PeerUser
   /** Lets browsers in. */
   readonly key: BrowserKey | undefined
 }
 
-/** Requests of costly operations under way at once, and of those that change something. */
+/** Maximum number of expensive requests at once, and of requests that change something. */
 const mostCostly = 8
 const mostPosts = 64
 /** Seconds after which one that was one too many may be tried again. */
 const retryAfterSeconds = '5'
 
-/** What somebody else can do. */
+/** Hint for other users. */
 const asOthers =
-  'use sudo, open the page by the link that "sudo svc ui" prints, or set self_telemetry.auth and show its token'
+  'use sudo, open the link that "sudo svc ui" prints, or set self_telemetry.auth and send its token'
 
 const nothing = Buffer.alloc(0)
 const serverMethods = 'GET, HEAD, POST, OPTIONS'
@@ -99,7 +99,7 @@ export class Dispatcher {
   #costly = 0
   #posts = 0
 
-  /** Throws, in words, where two operations are at one place or tokens are required and there is none. */
+  /** Throws, in words, if two operations share a path and method, or tokens are required but not set. */
   constructor(options: DispatcherOptions) {
     const { operations, settings, log } = options
     this.#options = options
@@ -115,7 +115,7 @@ export class Dispatcher {
     this.#policy = this.policy(settings)
   }
 
-  /** What the settings ask for, to be `adopt`ed. Throws as the constructor does. */
+  /** Prepares settings for `adopt`. Throws as the constructor does. */
   policy({ debug, auth, admin, allowed_hosts, cors: corsSettings, rate_limit }: PolicySettings): Policy {
     const cors = new Cors(corsSettings)
     const { ownNames, people } = this.#options
@@ -123,7 +123,7 @@ export class Dispatcher {
     const { key, peerUser } = people ?? {}
     const guard = new Guard({ settings: { auth, admin }, cors, open: this.#open, names, key, peerUser })
     const { enabled, requests_per_second } = rate_limit
-    // Clients keep their buckets: a reload is no fresh start for who asks too much.
+    // Clients keep their buckets: a reload does not reset the rate limit.
     const before = this.#policy?.rateLimit
     const rateLimit = !enabled
       ? undefined
@@ -173,7 +173,7 @@ export class Dispatcher {
     else this.#receive(exchange, refusal, Number(length ?? 0))
   }
 
-  /** Counts an answer; those to requests that could not be read come from elsewhere. */
+  /** Counts an answer; those to unreadable requests are counted elsewhere. */
   count(status: number): void {
     this.answered.set(status, (this.answered.get(status) ?? 0) + 1)
   }
@@ -189,7 +189,7 @@ export class Dispatcher {
       const seconds = rateLimit.take(exchange.client)
       if (seconds > 0) {
         this.refused.rate_limited++
-        const why = `cannot answer more than ${rateLimit.requestsPerSecond} requests a second of one address, or of one user of this host`
+        const why = `rate limit exceeded: ${rateLimit.requestsPerSecond} requests per second from one address, or one user of this host; try again later`
         return failure(429, why, {}, { 'Retry-After': String(seconds) })
       }
     }
@@ -201,11 +201,11 @@ export class Dispatcher {
     if (hasSecondHost(request.rawHeaders))
       return failure(400, 'cannot read the request: it has more than one Host header')
     if (headers.expect !== undefined && !/100-continue/i.test(headers.expect))
-      return failure(417, 'cannot meet the expectation: only 100-continue is known')
+      return failure(417, 'cannot meet the expectation: only 100-continue is supported')
 
     const methods = (debug ? this.#all : this.#plain).get(path)
     if (cors.enabled && method === 'OPTIONS') {
-      // Asked without a token: what is not there looks like what can be read.
+      // Without a token, a missing path looks like an existing one.
       const preflight = cors.preflight(headers, methods ? allowOf(methods) : 'GET, HEAD, OPTIONS')
       if (preflight !== undefined) return preflight
     }
@@ -215,12 +215,12 @@ export class Dispatcher {
       this.refused.unauthorized++
       return failure(401, 'a valid bearer token is needed', {}, { 'WWW-Authenticate': 'Bearer' })
     }
-    // Browsers do not send a token by themselves; and what a probe says concerns nobody.
+    // Browsers do not add a token on their own; and probes contain nothing confidential.
     if (admitted !== 'token' && !this.#probes.has(path)) {
       const why = guard.foreignName(request)
       if (why !== undefined) return this.#forbidden(path, why)
     }
-    // RFC 9110 §9.3.7: an asterisk asks of the server as a whole.
+    // RFC 9110 §9.3.7: an asterisk means the server as a whole.
     if (path === '*' && method === 'OPTIONS') return noContent({ Allow: serverMethods })
     if (methods === undefined && fallback !== undefined) {
       exchange.operation = fallback
@@ -231,7 +231,7 @@ export class Dispatcher {
     const operation = methods[method === 'HEAD' ? 'GET' : (method as 'GET' | 'POST')]
     if (operation === undefined) {
       const allow = allowOf(methods)
-      const why = `cannot ${method} ${path}: allowed are ${allow}`
+      const why = `cannot ${method} ${path}: use ${allow}`
       return failure(405, why, { method, path }, { Allow: allow })
     }
     let isForeign = false
@@ -247,7 +247,7 @@ export class Dispatcher {
       (admitted === 'none' && (operation.access === 'open' || !guard.trusts(exchange.connection, headers)))
     if (exchange.isPublic && operation.access === 'private') {
       this.refused.unauthorized++
-      const why = `cannot answer ${path}: without a token it is for root and the user of svc, on this host; ${asOthers}`
+      const why = `cannot answer ${path}: without a token, only root and the user of svc on this host have access; ${asOthers}`
       return failure(401, why, { path, hint: asOthers }, { 'WWW-Authenticate': 'Bearer' })
     }
     if (operation.parameters !== undefined) {
@@ -260,14 +260,17 @@ export class Dispatcher {
     return undefined
   }
 
-  /** Reads the body before it answers, so that the connection can go on, or ends with an answer that arrives. */
+  /** Reads the body before answering, so that the connection can continue, or ends with an answer that arrives. */
   #receive(exchange: Exchange, refusal: Answer | undefined, announced: number): void {
     const { request, response, operation } = exchange
     const { bodyBytes } = this.#options
     const { failure } = this
     const tooLarge = () => {
       response.shouldKeepAlive = false
-      this.#send(exchange, failure(413, `cannot take the request: its body is over ${bodyBytes} bytes`))
+      this.#send(
+        exchange,
+        failure(413, `cannot accept the request: its body is larger than ${bodyBytes} bytes`),
+      )
     }
     const waits = request.headers.expect !== undefined
     const most = 16 * bodyBytes
@@ -320,18 +323,18 @@ export class Dispatcher {
     }
     const post = operation.method === 'POST' && !operation.anyBody
     const tooMany = (which: string) => {
-      const why = `cannot answer ${exchange.path}: too many requests of ${which} are under way`
+      const why = `cannot answer ${exchange.path}: too many requests ${which} in progress; try again later`
       return this.failure(503, why, {}, { 'Retry-After': retryAfterSeconds })
     }
     if ((costly && this.#costly >= mostCostly) || (post && this.#posts >= mostPosts)) {
-      this.#send(exchange, tooMany('its kind'))
+      this.#send(exchange, tooMany('of this kind'))
       return
     }
     let made: Answer | Promise<Answer>
     try {
       made = this.#probes.has(exchange.path)
         ? operation.handle(exchange)
-        : (this.#inTurn(exchange, operation) ?? tooMany('this client'))
+        : (this.#inTurn(exchange, operation) ?? tooMany('from this client'))
     } catch (error) {
       made = this.#failed(exchange, error)
     }
@@ -368,7 +371,7 @@ export class Dispatcher {
     const made = this.#turns.make(client, () => {
       if (exchange.waited) {
         connection.waiting--
-        // Who has gone meanwhile is not answered.
+        // The client has gone: no answer.
         exchange.signal.throwIfAborted()
       }
       return operation.handle(exchange)
@@ -378,8 +381,8 @@ export class Dispatcher {
   }
 
   #failed({ path }: Exchange, error: unknown): Answer {
-    this.#log('error', path, `cannot answer a request of ${this.#options.subject}`, { path, error })
-    return this.failure(500, `cannot answer ${path}: an internal error, see the agent's log`, { path })
+    this.#log('error', path, `cannot answer a request to ${this.#options.subject}`, { path, error })
+    return this.failure(500, `cannot answer ${path}: internal error; see the agent's log`, { path })
   }
 
   #send(exchange: Exchange, made: Answer): void {
@@ -429,11 +432,11 @@ export class Dispatcher {
     return this.failure(403, `cannot answer ${path}: ${why}`, { path })
   }
 
-  /** There are only so many answers that go on. */
+  /** The number of followed documents is limited. */
   #bounded(path: string, made: Answer): Answer {
     if (made.live === undefined || !this.#followers.full) return made
     made.live.close?.()
-    const why = `cannot answer ${path}: too many answers go on at a time; close a page or a command`
+    const why = `cannot answer ${path}: too many open streams; close a page or a command`
     return this.failure(503, why, {}, { 'Retry-After': retryAfterSeconds })
   }
 
@@ -441,7 +444,7 @@ export class Dispatcher {
     const why =
       !this.#policy.debug && path.startsWith('/debug/')
         ? 'debug mode is off; set self_telemetry.debug: true'
-        : 'there is no such path'
+        : 'path not found'
     return this.failure(404, `cannot answer ${path}: ${why}`, { path })
   }
 }
@@ -450,7 +453,7 @@ function isAnswer(value: object): value is Answer {
   return 'status' in value && 'body' in value
 }
 
-/** Who forwarded the request may have gone by the other one (RFC 9112, section 3.2). Names and values alternate. */
+/** A proxy may have used either header (RFC 9112, section 3.2). Names and values alternate. */
 function hasSecondHost(headers: readonly string[]): boolean {
   let hosts = 0
   for (let i = 0; i < headers.length; i += 2)

@@ -27,8 +27,8 @@ export function readinessOf(
 }
 
 /**
- * For anybody: without the words of receivers, as in `publicExport`, without what was wrong with a configuration, and
- * without the text of the last run's error.
+ * Public form: without the receiver's messages, as in `publicExport`, without errors of the configuration, and without
+ * the error text of the last run.
  */
 export function publicStatus(document: StatusDocument): StatusDocument {
   const { last_run, reload } = document
@@ -42,7 +42,7 @@ export function publicStatus(document: StatusDocument): StatusDocument {
   }
 }
 
-/** For anybody: of files that processes map, their names alone; where they lie is told of nobody else's programs. */
+/** Public form: only the names of files that processes map, without the directories of other users' programs. */
 export function publicEbpf(document: EbpfDocument): EbpfDocument {
   const { profiling } = document
   return {
@@ -58,7 +58,7 @@ export function publicEbpf(document: EbpfDocument): EbpfDocument {
   }
 }
 
-/** For anybody: without the receiver's words, which may repeat what it was sent. */
+/** Public form: without the receiver's messages, which may repeat exported data. */
 export function publicExport(document: ExportDocument): ExportDocument {
   return {
     ...document,
@@ -72,7 +72,7 @@ export function publicExport(document: ExportDocument): ExportDocument {
 }
 
 function withheld(words: string): string {
-  return words === '' ? '' : 'for root and the user of svc alone: "sudo svc status" shows it'
+  return words === '' ? '' : 'visible to root and the user of svc only: run "sudo svc status"'
 }
 
 function nameOf(path: string): string {

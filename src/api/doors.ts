@@ -2,16 +2,16 @@
 
 import { createServer, type Server } from 'node:net'
 
-/** Duplicates a descriptor. Throws where there is no room for it. */
+/** Duplicates a descriptor. Throws if there is none left. */
 export type Duplicate = (fd: number) => number
 
-/** Who floods the listener finds this many times as many places taken from the line in front of it. */
+/** Duplicates of a descriptor: so many more connections are accepted per turn. */
 const mostDoors = 31
 
 /**
- * The runtime accepts one connection of a listening socket in a turn of the loop (libuv, since 1.45), so that on a busy
- * host who floods it keeps everybody else in line for seconds: a turn may take tens of milliseconds there. Each duplicate
- * of the socket's descriptor accepts one more. Returns what closes them; without duplicates the server does with one.
+ * The runtime accepts one connection of a listening socket per turn of the loop (libuv, since 1.45), so that on a busy
+ * host a flood delays all other clients by seconds: a turn may take tens of milliseconds there. Each duplicate of the
+ * socket's descriptor accepts one more. Returns a function that closes them; the server also works without duplicates.
  */
 export function openDoors(server: Server, duplicate: Duplicate, backlog: number): () => void {
   // The same in all servers of the runtime, and in no documentation.
@@ -30,7 +30,7 @@ export function openDoors(server: Server, duplicate: Duplicate, backlog: number)
     }
     const door = createServer({ allowHalfOpen, noDelay: true })
     door.on('connection', socket => {
-      // Its timeouts and errors are asked of the server by this.
+      // The runtime finds the server's timeouts and error handling by this.
       Object.assign(socket, { server })
       server.emit('connection', socket)
     })

@@ -15,12 +15,12 @@ export function eventLoopMetrics(
   const none = new Histogram([])
   registry.observed(
     named('event_loop_turn_seconds'),
-    'Turns of the event loop, waits left out: while one lasts, nothing else of the agent runs.',
+    'Turns of the event loop, without waits. During a turn, no other work of the agent runs.',
     () => loop()?.histogram() ?? none,
   )
   registry.collector(
     named('event_loop_longest_turn_seconds'),
-    'Longest turn of the event loop, of the last minute and since the start.',
+    'Longest turn of the event loop, in the last minute and since the start.',
     'gauge',
     ['since'],
     emit => {

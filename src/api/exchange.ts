@@ -16,7 +16,7 @@ export class Exchange implements ApiRequest, Late {
   readonly path: string
   /** Milliseconds of `performance.now()`. */
   readonly startMs: number
-  /** What was found to answer it, and its parameters. */
+  /** The operation that answers it, and its parameters. */
   operation: Route | undefined
   parameters: Readonly<Record<string, number>> = none
   texts: Readonly<Record<string, string>> = none
@@ -61,7 +61,7 @@ export class Exchange implements ApiRequest, Late {
     return this.request.headers
   }
 
-  /** Made when it is asked for: most answers are there at once. */
+  /** Created on demand: most answers are immediate. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController()
@@ -75,7 +75,7 @@ export class Exchange implements ApiRequest, Late {
     return this.#gone
   }
 
-  /** Whether a failure is that the client has gone: no fault, and nobody reads an answer. */
+  /** Whether a failure means that the client has gone: not a fault, and no answer is read. */
   wasLeft(error: unknown): boolean {
     return this.#gone && error === this.#controller?.signal.reason
   }

@@ -145,7 +145,7 @@ test('so many go on at once and no more, and they end with the server', async t 
   for (let i = 0; i < 32; i++) (await open(api.port)).response.on('error', () => undefined).resume()
   const reply = await ask(api.port, '/count')
   assert.equal(reply.status, 503)
-  assert.match(reply.text, /too many answers go on/)
+  assert.match(reply.text, /too many open streams/)
   assert.equal(made[32]!.closed, 1)
   await api.close()
   assert.deepEqual(new Set(made.map(({ closed }) => closed)), new Set([1]))

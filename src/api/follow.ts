@@ -1,4 +1,4 @@
-// Answers that go on: a line of JSON whenever there is something new, until the client has gone.
+// Followed documents: a line of JSON for each update, until the client closes the connection.
 
 import type { ServerResponse } from 'node:http'
 import type { Connection, Late } from './connections.ts'
@@ -6,9 +6,9 @@ import type { Live } from './ui/source.ts'
 
 export const linesType = 'application/x-ndjson'
 
-/** Answers that go on at once, of all clients. */
+/** Maximum number of followed documents, all clients together. */
 const mostFollowers = 32
-/** Silence after which the kernel asks whether a client is still there: one that vanished keeps its place no longer. */
+/** Idle time before the kernel probes a client: one that vanished does not keep its place. */
 const probeMs = 30_000
 
 export function linesOf(items: readonly unknown[]): string {
@@ -17,12 +17,12 @@ export function linesOf(items: readonly unknown[]): string {
   return text
 }
 
-/** The answers that go on. */
+/** The followed documents. */
 export class Followers {
   #open = 0
   readonly #failed: (error: unknown) => void
 
-  /** `failed` is told what a document threw, which ends its answer. */
+  /** `failed` receives errors of a document, which end its answer. */
   constructor(failed: (error: unknown) => void) {
     this.#failed = failed
   }
@@ -32,8 +32,8 @@ export class Followers {
   }
 
   /**
-   * Goes on with an answer whose head and first lines were written. A client that does not read is not written to, and
-   * `live` is not asked meanwhile. It ends once `mayGoOn` says no: who may look can change while somebody does.
+   * Continues an answer whose head and first lines were written. A client that does not read gets no more data, and
+   * `live` is not called for it. It ends when `mayGoOn` returns false: access may change in the meantime.
    */
   follow(
     response: ServerResponse,

@@ -1,4 +1,4 @@
-// Who may ask: tokens, and who is who where there are none.
+// Access: tokens, and identification of clients without one.
 
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
@@ -23,7 +23,7 @@ export interface GuardOptions {
   readonly cors: Cors
   /** Paths that never need a token. */
   readonly open: Iterable<string>
-  /** Names by which this host may be asked; undefined: by any. */
+  /** Accepted names of this host; undefined: any. */
   readonly names: HostNames | undefined
   readonly key: BrowserKey | undefined
   readonly peerUser: PeerUser | undefined
@@ -42,10 +42,10 @@ export interface Arrival {
   readonly port: number
 }
 
-/** A connection, with what was found out of who is at its other end. */
+/** A connection and the user of its peer. */
 export interface Peer {
   readonly socket: Socket
-  /** On this host; -1: not known, or of another host. undefined: nobody has looked. */
+  /** User ID on this host; -1: unknown, or another host. undefined: not looked up yet. */
   user: number | undefined
 }
 
@@ -58,7 +58,7 @@ export class Guard {
   readonly #key: BrowserKey | undefined
   readonly #peerUser: PeerUser | undefined
 
-  /** Throws, in words, where tokens are required and there is none. */
+  /** Throws, in words, if tokens are required but not set. */
   constructor({ settings: { auth, admin }, cors, open, names, key, peerUser }: GuardOptions) {
     if (auth.enabled) {
       const tokens = [auth.bearer_token, ...auth.bearer_tokens]
@@ -92,9 +92,9 @@ export class Guard {
   }
 
   /**
-   * Whether who neither shows a token nor a cookie may have everything: root and the agent's own user on a loopback
-   * address, by what the kernel says of the socket at the other end, and remote peers where `allow_remote` lets them.
-   * What a proxy passes on is of somebody else than the proxy.
+   * Whether a client without token and cookie has full access: root and the agent's own user on a loopback address,
+   * according to the kernel, and remote peers if `allow_remote` is set.
+   * A request passed on by a proxy does not come from the proxy's user.
    */
   trusts(peer: Peer, headers: IncomingHttpHeaders): boolean {
     if (this.#allowRemote && !isLoopback(peer.socket.remoteAddress ?? '')) return true
@@ -104,7 +104,7 @@ export class Guard {
     return user === 0 || (user !== -1 && user !== overflowUser && user === process.geteuid?.())
   }
 
-  /** The user at the other end of a connection over a loopback address; -1: not known, or it is none. */
+  /** The user of the peer of a loopback connection; -1: unknown, or not loopback. */
   userOf(peer: Peer): number {
     peer.user ??= this.#lookUp(peer.socket) ?? -1
     return peer.user
@@ -117,14 +117,14 @@ export class Guard {
     return this.#peerUser?.({ localAddress, localPort, remoteAddress, remotePort })
   }
 
-  /** Why a request may not be answered for the name that it asks for; undefined where it may. */
+  /** Why the host name of a request is not accepted; undefined if it is. */
   foreignName({ headers, url }: IncomingMessage): string | undefined {
     const authority = authorityOf(url) ?? headers.host
     // Without one it is no browser.
     if (this.#names === undefined || authority === undefined) return undefined
     const host = hostOf(authority)
     if (this.#names.has(host)) return undefined
-    return `its Host, "${host.slice(0, 253)}", is no name of this host that svc knows; ask by an address, or add the name to self_telemetry.allowed_hosts`
+    return `Host "${host.slice(0, 253)}" is not a known name of this host; use an IP address, or add the name to self_telemetry.allowed_hosts`
   }
 
   /**
@@ -137,17 +137,17 @@ export class Guard {
     if (origin !== undefined) {
       const authority = authorityOf(url) ?? headers.host
       if (this.#cors.names(origin) || this.#isOwn(origin, authority, tls, port)) return undefined
-      return 'it comes from a web page of another origin; name that in self_telemetry.cors.allowed_origins, or set self_telemetry.auth'
+      return 'the request comes from a web page of another origin; add it to self_telemetry.cors.allowed_origins, or set self_telemetry.auth'
     }
     const site = headers['sec-fetch-site']
     return site === 'cross-site' || site === 'same-site'
-      ? 'it comes from a web page of another origin; set self_telemetry.auth'
+      ? 'the request comes from a web page of another origin; set self_telemetry.auth'
       : undefined
   }
 
   /**
-   * Whether a request of another's page may be answered with what anybody may see. Without `Origin` it is a link that
-   * somebody followed, or an answer that no page can read.
+   * Whether a request from a page of another origin may read public data. Without `Origin`, the user followed a
+   * link, or no page can read the answer.
    */
   mayRead({ origin }: IncomingHttpHeaders): boolean {
     return origin === undefined || this.#cors.allows(origin)
@@ -181,13 +181,13 @@ export function isLoopback(address: string): boolean {
   return bare === '::1' || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(bare)
 }
 
-/** A name that means this host to everybody: `localhost`, what is below it (RFC 6761, section 6.3), a loopback address. */
+/** A name of this host for everyone: `localhost`, names below it (RFC 6761, section 6.3), a loopback address. */
 function isLoopbackName(host: string): boolean {
   const name = host.toLowerCase()
   return isLocalName(name) || isLoopback(name)
 }
 
-/** `host[:port]` of a request target in absolute form, which stands above `Host` (RFC 9112, section 3.2.2). */
+/** `host[:port]` of a request target in absolute form, which overrides `Host` (RFC 9112, section 3.2.2). */
 export function authorityOf(url: string | undefined): string | undefined {
   return url?.startsWith('/') ? undefined : /^https?:\/\/([^/?#]*)/i.exec(url ?? '')?.[1]
 }

@@ -1,5 +1,5 @@
-// The names by which this host may be asked. A web page whose own name was pointed at this host (DNS rebinding) asks by
-// that name, which is none of them.
+// The accepted names of this host. A web page whose own name was pointed at this host (DNS rebinding) uses that name,
+// which is not one of them.
 
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
@@ -15,7 +15,7 @@ export class HostNames {
     this.#names = new Set(lists.flatMap(names => [...names].map(plainName)))
   }
 
-  /** Whether the host of a `Host` header may be asked for: an address, `localhost` and what is below it, or a known name. */
+  /** Whether the host of a `Host` header is accepted: an address, `localhost` and names below it, or a known name. */
   has(host: string): boolean {
     if (isIP(host) !== 0) return true
     const name = plainName(host)
@@ -23,7 +23,7 @@ export class HostNames {
   }
 }
 
-/** `localhost`, and what is below it (RFC 6761, section 6.3). */
+/** `localhost`, and names below it (RFC 6761, section 6.3). */
 export function isLocalName(name: string): boolean {
   return name === 'localhost' || name.endsWith('.localhost')
 }
@@ -35,8 +35,8 @@ function plainName(name: string): string {
 }
 
 /**
- * What this host calls itself: its host name, alone and below the domains that it searches, and the names of its own
- * addresses in /etc/hosts. No name server is asked, for whoever answers for a name could make it one of this host's.
+ * The names of this host: its host name, alone and in the domains that it searches, and the names of its addresses in
+ * /etc/hosts. Name servers are not queried: the owner of a name could make it one of this host's.
  */
 export function ownNames(host = hostname(), etc = '/etc'): string[] {
   const own = new Set(Object.values(networkInterfaces()).flatMap(all => all?.map(each => each.address) ?? []))

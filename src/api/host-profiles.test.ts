@@ -91,8 +91,8 @@ test('what is wrong with the query is refused before anything is recorded', asyn
   await check('?format=html', /"format" must be one of pprof, folded, svg, json$/)
   await check(`?service=${'x'.repeat(256)}`, /"service" must have at most 255 characters/)
   await check('?service=a&service=b', /"service" is given twice/)
-  await check('?sevice=a', /there is no parameter "sevice"; did you mean service\?/)
-  await check('?pid=1&service=a', /name a pid or a service, not both/)
+  await check('?sevice=a', /unknown parameter "sevice"; did you mean service\?/)
+  await check('?pid=1&service=a', /use pid or service, not both/)
 })
 
 test('why there is no recording is told with what fixes it', async t => {

@@ -19,7 +19,7 @@ const types = {
   json: 'application/json',
 } as const satisfies Record<ProfileFormat, string>
 
-/** A drawing is opened as a page of its own, without our origin: what is in it reaches nothing. */
+/** A drawing is opened as a separate page, without our origin: its content has no access to anything. */
 const drawingPolicy =
   "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; sandbox allow-scripts allow-modals"
 
@@ -34,17 +34,23 @@ export function hostProfiles(view: AgentView): Operation {
     path: '/profiles',
     id: 'takeHostProfile',
     tag: 'telemetry',
-    summary: 'Records a process, a service or the whole host, and answers with the profile.',
+    summary: 'Records a profile of a process, a service or the whole host.',
     access: 'private',
     costly: true,
     parameters: [
-      { name: 'kind', description: 'What is sampled.', values: profileKindNames, fallback: 'cpu' },
-      { name: 'seconds', description: 'How long to record.', minimum: 1, maximum: 60, fallback: 10 },
-      { name: 'pid', description: 'Only this process.', minimum: 0, maximum: 4_194_304, fallback: 0 },
+      { name: 'kind', description: 'Kind of profile.', values: profileKindNames, fallback: 'cpu' },
+      { name: 'seconds', description: 'Length of the recording.', minimum: 1, maximum: 60, fallback: 10 },
+      {
+        name: 'pid',
+        description: 'Only this process; 0 for all.',
+        minimum: 0,
+        maximum: 4_194_304,
+        fallback: 0,
+      },
       { name: 'service', description: 'Only processes with this `service.name`.', fallback: '' },
       {
         name: 'rate',
-        description: 'Samples a second and CPU, of `cpu`; 0: 99.',
+        description: 'Samples per second and CPU, for `cpu`; 0 means 99.',
         minimum: 0,
         maximum: 999,
         fallback: 0,
@@ -59,7 +65,7 @@ export function hostProfiles(view: AgentView): Operation {
     ],
     outcomes: {
       200: {
-        description: 'The profile; without samples where nothing was seen.',
+        description: 'The profile; it has no samples if nothing ran.',
         content: {
           [types.pprof]: undefined,
           [types.folded]: undefined,
@@ -67,9 +73,9 @@ export function hostProfiles(view: AgentView): Operation {
           [types.json]: schemas.flameDocument,
         },
       },
-      404: refusal('There is no such process or service; `details.services` names those that there are.'),
-      409: refusal('Another recording is under way.'),
-      503: refusal('Profiles cannot be taken here, or too many costly requests are under way.'),
+      404: refusal('Process or service not found; `details.services` lists the known services.'),
+      409: refusal('Another recording is in progress.'),
+      503: refusal('Profiling is not available here, or too many expensive requests are in progress.'),
     },
     handle: request => take(view, request),
   }
@@ -87,8 +93,7 @@ async function take(view: AgentView, { parameters, texts, signal }: ApiRequest):
     ...(rate > 0 && { rate }),
     signal,
   }
-  if (pid > 0 && service !== '')
-    return failure(400, 'cannot answer /profiles: name a pid or a service, not both')
+  if (pid > 0 && service !== '') return failure(400, 'cannot answer /profiles: use pid or service, not both')
   const taken = await view.takeProfile(asked)
   if ('refused' in taken) return refused(taken)
   const { contentType, fileName, body } = await view.profileFile(taken, asked, format)

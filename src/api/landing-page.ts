@@ -1,4 +1,4 @@
-/** The page at `/`: what this is, and where to go on. `links`: path → text. */
+/** The page at `/`, with links to others. `links`: path → text. */
 export function landingPage(title: string, version: string, links: ReadonlyMap<string, string>): string {
   const items = [...links].map(([path, text]) => `<li><a href="${escaped(path)}">${escaped(text)}</a></li>`)
   return `<!doctype html>

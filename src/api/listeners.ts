@@ -1,4 +1,4 @@
-// Where a server listens, and what its connections do that is no request.
+// Listening sockets of a server, and events on connections that are not requests.
 
 import {
   createServer as createHttpServer,
@@ -23,7 +23,7 @@ import { type Duplicate, openDoors } from './doors.ts'
 import { parseInPieces } from './pieces.ts'
 import type { TlsMaterial } from './tls-files.ts'
 
-/** Bounds on what a peer may ask for. Times are milliseconds, sizes bytes. */
+/** Limits for peers. Times are milliseconds, sizes bytes. */
 export interface ApiLimits {
   readonly connections: number
   readonly headerBytes: number
@@ -46,12 +46,12 @@ export const defaultLimits: ApiLimits = {
 }
 
 export interface ListenerOptions {
-  /** What is served, as messages name it: `the management API`. */
+  /** The name of the server in messages: `the management API`. */
   readonly subject: string
   readonly dispatcher: Dispatcher
   readonly limits: ApiLimits
   readonly log: Logger
-  /** Requests are from who may do everything. */
+  /** Requests have full access. */
   readonly admin: boolean
 }
 
@@ -81,7 +81,7 @@ export class Listener {
       dispatcher.count(last.status)
       endWith(socket, last)
     }
-    // What cannot be served may be behind requests whose answers come first, and then end the connection.
+    // An unreadable request may follow requests whose answers come first; then it ends the connection.
     const leaves = (socket: Duplex): boolean => {
       const connection = this.connections.of(socket)
       if (!connection?.working) return false
@@ -89,9 +89,9 @@ export class Listener {
       return true
     }
     server.on('connect', (_request: IncomingMessage, socket: Duplex) => {
-      // The runtime has handed the connection over, and minds neither its errors nor what comes on it.
+      // The runtime has handed over the connection, and no longer handles its errors or data.
       socket.removeAllListeners('data')
-      const why = 'cannot CONNECT: this is no proxy'
+      const why = 'cannot CONNECT: this is not a proxy'
       if (!leaves(socket)) {
         end(socket, dispatcher.failure(405, why, {}, { Allow: 'GET, HEAD, POST, OPTIONS' }))
         return
@@ -111,7 +111,7 @@ export class Listener {
     server.timeout = 2 * limits.requestMs
     server.on('timeout', (socket: Socket) => {
       const isAtWork = this.connections.of(socket)?.working === true
-      // One that goes on may have nothing to say, which is no reason to end it.
+      // A followed document may be idle, which is no reason to end it.
       if (!isAtWork || socket.writableLength > 0) socket.destroy()
     })
   }
@@ -279,12 +279,12 @@ function listenFailure(
     case 'EADDRINUSE': {
       const holder = portHolder(port)
       const who = holder ? `${holder.name} (pid ${holder.pid})` : 'another process'
-      return [`the port is taken by ${who}; stop it or choose another port`, ExitCode.general]
+      return [`the port is in use by ${who}; stop it or choose another port`, ExitCode.general]
     }
     case 'EACCES':
       return [`ports below 1024 need root or CAP_NET_BIND_SERVICE; choose another port`, ExitCode.permission]
     case 'EADDRNOTAVAIL':
-      return ['the address is none of this host; choose one of `ip address`', ExitCode.general]
+      return ['the address is not one of this host; choose one from `ip address`', ExitCode.general]
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
       return ['the host name has no address', ExitCode.general]

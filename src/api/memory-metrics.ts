@@ -31,37 +31,37 @@ export function memoryMetrics(
     registry.collector(named(name), help, type, ['table'], emit => {
       for (const each of memory().tables.largest) emit(value(each), each.name)
     })
-  one('memory_limit_bytes', 'Memory that the agent may take: limits.memory.', 'gauge', stats => stats.limit)
+  one('memory_limit_bytes', 'Memory limit of the agent: limits.memory.', 'gauge', stats => stats.limit)
   one(
     'memory_anonymous_bytes',
-    'Memory of the process without pages of files.',
+    'Memory of the process, without file pages.',
     'gauge',
     stats => stats.anonymous,
   )
   one(
     'memory_heap_live_bytes',
-    'Heap of the runtime after its last full collection.',
+    'Heap of the runtime after the last full garbage collection.',
     'gauge',
     ({ heap }) => heap.live,
   )
   one(
     'memory_heap_limit_bytes',
-    'Heap beyond which the runtime ends the process.',
+    'Heap limit at which the runtime ends the process.',
     'gauge',
     ({ heap }) => heap.limit,
   )
   one(
     'memory_pressure',
-    'How short memory is: 0 enough, 1 caches shrink, 2 detail is left out, 3 nothing new is taken in but counted.',
+    'Memory pressure: 0 none, 1 caches shrink, 2 detail is left out, 3 new data is counted only.',
     'gauge',
     stats => stats.pressure,
   )
-  one('memory_shortages_total', 'How often memory began to be short.', 'counter', stats => stats.shortages)
-  table('memory_table_bytes', 'Memory of a table of what was seen.', 'gauge', ({ bytes }) => bytes)
-  table('memory_table_limit_bytes', 'Memory that a table may hold.', 'gauge', ({ limit }) => limit)
+  one('memory_shortages_total', 'Times that memory became short.', 'counter', stats => stats.shortages)
+  table('memory_table_bytes', 'Memory of a table of observed data.', 'gauge', ({ bytes }) => bytes)
+  table('memory_table_limit_bytes', 'Memory limit of a table.', 'gauge', ({ limit }) => limit)
   table(
     'memory_table_shed_bytes_total',
-    'Memory that a table gave back for want of it.',
+    'Memory that a table released because memory was short.',
     'counter',
     ({ shed }) => shed,
   )

@@ -1,4 +1,4 @@
-// The host metrics over HTTP: the pages that the replaced exporter has, and those that only the agent has.
+// The host metrics over HTTP: the pages of the replaced exporter, and those of the agent only.
 
 import { promisify } from 'node:util'
 import { constants, gzip, gzipSync } from 'node:zlib'
@@ -10,10 +10,10 @@ import { landingPage } from './landing-page.ts'
 import { type ApiLimits, defaultLimits } from './listeners.ts'
 import type { ApiRequest, Route } from './operation.ts'
 
-/** What is served, as messages name it. */
+/** The name of the server in messages. */
 export const metricsSubject = 'the host metrics'
 
-/** The collectors, as far as the endpoint asks for them. */
+/** The collectors, as the endpoint uses them. */
 export interface MetricsSource {
   /** First word of the metrics' names. */
   readonly namespace: string
@@ -35,7 +35,7 @@ export interface Scrape {
   readonly withinMs: number
 }
 
-/** What is done to a request before its page is made. */
+/** Checks of a request before its page is made. */
 export interface Admission {
   /** Answers it instead. */
   readonly refusal?: Answer
@@ -43,11 +43,11 @@ export interface Admission {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** What a scrape may take. */
+/** Limits of scrapes. */
 export interface ScrapeBounds {
   /** Scrapes at once; 0 for no limit. */
   readonly maxRequests: number
-  /** Time for a scrape. The client may ask for less. */
+  /** Maximum time of a scrape. The client may request less. */
   readonly timeoutMs: number
 }
 
@@ -63,13 +63,13 @@ export interface MetricsEndpointOptions extends ScrapeBounds {
     description(): unknown
   }
   readonly admit?: (request: ApiRequest) => Promise<Admission>
-  /** Left out: it may be asked by any name. */
+  /** Without it, any name is accepted. */
   readonly names?: EndpointNames
   readonly log: Logger
   readonly limits?: Partial<ApiLimits>
 }
 
-/** Names by which the endpoint may be asked, beside addresses and `localhost`. */
+/** Accepted names of the endpoint, besides addresses and `localhost`. */
 export interface EndpointNames {
   /** Of this host, now. */
   readonly own: () => Iterable<string>
@@ -84,8 +84,8 @@ export interface ScrapeStats {
 }
 
 /**
- * Level 1: a third of the time of level 6 for a tenth more bytes (measured on pages of 65 KB and 390 KB). Less state than
- * the usual is a sixth faster for nothing: it need not be mapped anew each time.
+ * Level 1: a third of the time of level 6 for a tenth more bytes (measured on pages of 65 KB and 390 KB). Less state
+ * than the default is a sixth faster at no cost: it is not mapped again each time.
  */
 const compression = { level: constants.Z_BEST_SPEED, memLevel: 7, windowBits: 14 }
 /**
@@ -95,7 +95,7 @@ const compression = { level: constants.Z_BEST_SPEED, memLevel: 7, windowBits: 14
 const mostAtOnce = 256 * 1024
 const compressed = promisify<Buffer, typeof compression, Buffer>(gzip)
 
-/** What a kubelet or a load balancer asks, by whatever name; they hold nothing. */
+/** Paths for kubelets and load balancers, under any host name; they contain nothing confidential. */
 const probes: readonly string[] = ['/health', '/ready', '/live']
 
 /** A scrape may take so long, however little time its client says it has. */
@@ -104,7 +104,7 @@ const leastMs = 500
 const plainText = 'text/plain; version=0.0.4; charset=utf-8'
 const prose = 'text/plain; charset=utf-8'
 
-/** Anybody may ask, by names of this host where that matters: tokens, other origins and rates are not this endpoint's. */
+/** Open to all clients, under accepted names: this endpoint has no tokens, other origins or rate limits. */
 const open: Omit<PolicySettings, 'allowed_hosts'> = {
   debug: false,
   auth: { enabled: false, bearer_token: '', bearer_tokens: [], exempt: [] },
@@ -113,14 +113,14 @@ const open: Omit<PolicySettings, 'allowed_hosts'> = {
   rate_limit: { enabled: false, requests_per_second: 0 },
 }
 
-/** A page that is being read, for all who want the same. */
+/** A page that is being read, for all clients with the same request. */
 interface Reading {
   /** On the clock of `performance.now()`. */
   readonly endsMs: number
   readonly page: Promise<Page>
 }
 
-/** A page in the forms that were asked for. */
+/** A page in the requested forms. */
 class Page {
   readonly plain: Buffer
   #gzip: Buffer | Promise<Buffer> | undefined
@@ -167,7 +167,7 @@ export class MetricsEndpoint {
     })
   }
 
-  /** Scrapes from now on are answered by these collectors, within these bounds, and to these names beside the host's own. */
+  /** Later scrapes use these collectors, limits and accepted names. */
   use(source: MetricsSource, bounds: ScrapeBounds, allowedHosts: readonly string[]): void {
     this.dispatcher.adopt(this.dispatcher.policy({ ...open, allowed_hosts: allowedHosts }))
     this.#source = source
@@ -186,7 +186,7 @@ export class MetricsEndpoint {
     const links = new Map([[path, 'Metrics']])
     if (extended !== undefined) {
       const pages: readonly (readonly [path: string, what: string, handle: () => Answer])[] = [
-        ['/metrics/description', 'What the metrics are', () => json(200, extended.description())],
+        ['/metrics/description', 'Metric descriptions', () => json(200, extended.description())],
         ['/health', 'Health', () => json(200, this.#health())],
         ['/ready', 'Readiness', () => this.#ready()],
         ['/live', 'Liveness', () => answer(200, prose, Buffer.from('OK'))],
@@ -266,7 +266,7 @@ export class MetricsEndpoint {
     }
   }
 
-  /** Who asks for the same while it is being read is answered by the same reading, if that ends in time for it. */
+  /** A client with the same request gets the result of the current reading, if that ends in time. */
   #page(scrape: Scrape): Promise<Page> {
     const key = `${scrape.openMetrics} ${scrape.collectors.join()}`
     const endsMs = performance.now() + scrape.withinMs
@@ -282,7 +282,7 @@ export class MetricsEndpoint {
     return page
   }
 
-  /** The collectors that a query selects, or what is wrong with it, in the words of the replaced exporter. */
+  /** The collectors that a query selects, or an error in the words of the replaced exporter. */
   #selected(query: string): readonly string[] | string {
     const { enabled } = this.#source
     if (query === '') return enabled
@@ -299,7 +299,7 @@ export class MetricsEndpoint {
     const selected = enabled.filter(name =>
       collect.length > 0 ? collect.includes(name) : !exclude.includes(name),
     )
-    // There, no filter is what nothing left is.
+    // There, an empty result counts as no filter.
     return selected.length > 0 ? selected : enabled
   }
 

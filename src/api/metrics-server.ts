@@ -36,12 +36,12 @@ export interface MetricsServer {
   readonly port: number
   /** The URL of a path, with an address that works from this host. */
   url(path: string): string
-  /** Listens beyond this host, and asks for no certificate. */
+  /** Reachable from other hosts, without client certificates. */
   readonly exposed: boolean
   /** Open now. */
   readonly connections: number
   /**
-   * Prepares to follow other settings. `listen_address` and `tls.enabled` stay as they are. Reads the files of TLS anew;
+   * Prepares other settings. `listen_address` and `tls.enabled` stay as they are. Reads the TLS files again;
    * throws, in words, where they cannot serve.
    */
   prepare(settings: MetricsServerSettings): Change
@@ -60,7 +60,7 @@ export async function startMetricsServer({
   const { listen_address } = settings
   const address = parseListenAddress(listen_address)
   if (address === undefined)
-    throw unusable(`${key}.listen_address is "${listen_address}", and ":9100" or "127.0.0.1:9100" is meant`)
+    throw unusable(`${key}.listen_address is "${listen_address}"; write it as ":9100" or "127.0.0.1:9100"`)
   const tls = settings.tls.enabled ? await import('./tls-files.ts') : undefined
   const materialOf = (next: MetricsServerSettings): TlsMaterial | undefined => {
     if (tls === undefined || !next.tls.enabled) return undefined
@@ -100,7 +100,7 @@ export async function startMetricsServer({
           const otherClients = renewed.ca !== material?.ca
           material = renewed
           listener.setTls(renewed)
-          // Who was let in by the old authorities, or without any, has to show a certificate anew.
+          // Clients admitted by the old authorities, or without any, have to present a certificate again.
           if (otherClients) listener.connections.leave()
         },
         abort() {},

@@ -5,30 +5,30 @@ import { mostTextLength, type Operation, type Outcome, type Parameter } from './
 import { type JsonSchema, namedShapes, refer, type Schema } from './schema.ts'
 import { errorDocument } from './schemas.ts'
 
-/** Failures that any operation may answer, beside those of its own: status → what it means and which header it has. */
+/** Failures of all operations, besides their own: status → description and header. */
 const failures: Readonly<Record<number, readonly [description: string, header?: string]>> = {
   400: ['The request is malformed.'],
   401: [
-    'A valid bearer token is needed, or, without one, to be root or the user of svc on this host.',
+    'Authentication required: a valid bearer token, or, without one, to be root or the user of svc on this host.',
     'WWW-Authenticate',
   ],
-  403: ['The name that is asked for is none of this host, or a web page of another origin asks.'],
-  404: ['There is no such path, or not while debug mode is off.'],
-  405: ['The path does not take the method.', 'Allow'],
-  408: ['The request did not arrive in time.'],
-  413: ['The body is too long.'],
+  403: ['The host name of the request is unknown, or the request comes from a web page of another origin.'],
+  404: ['Path not found, or only available in debug mode.'],
+  405: ['The path does not support the method.', 'Allow'],
+  408: ['The request was too slow.'],
+  413: ['The body is too large.'],
   414: ['The URL is too long.'],
   415: ['The body is not JSON.'],
   417: ['The expectation cannot be met.'],
-  429: ['Too many requests of this client.', 'Retry-After'],
-  431: ['The headers are too long.'],
-  500: ['The agent failed; its log tells more.'],
-  503: ['Too many costly requests at a time, or the answer is no.'],
+  429: ['Too many requests from this client.', 'Retry-After'],
+  431: ['The headers are too large.'],
+  500: ['Internal error; details are in the agent’s log.'],
+  503: ['Too many expensive requests in progress, or a negative answer.'],
 }
 
 const headers: Readonly<Record<string, JsonSchema>> = {
   'WWW-Authenticate': { description: 'RFC 6750.', required: true, schema: { const: 'Bearer' } },
-  Allow: { description: 'Methods that the path takes.', required: true, schema: { type: 'string' } },
+  Allow: { description: 'Supported methods.', required: true, schema: { type: 'string' } },
   'Retry-After': {
     description: 'Seconds to wait.',
     required: true,
@@ -37,7 +37,7 @@ const headers: Readonly<Record<string, JsonSchema>> = {
 }
 
 const always = {
-  'Cache-Control': { description: 'Nothing is cached.', required: true, schema: { const: 'no-store' } },
+  'Cache-Control': { description: 'Answers are not cached.', required: true, schema: { const: 'no-store' } },
 }
 
 /** The description of some operations. */
@@ -60,9 +60,9 @@ export function openapi(operations: readonly Operation[]): JsonSchema {
       title: 'svc management API',
       version: build().version,
       summary:
-        'Liveness, readiness, metrics, status, configuration, debugging and administration of one agent.',
+        'Health, readiness, metrics, status, configuration, debugging and administration of one agent.',
       description:
-        'HEAD answers as GET without a body, and OPTIONS tells the methods of a path. Paths of the tag `debug` exist in debug mode (`self_telemetry.debug`). Future breaking changes come under `/api/v1/`.',
+        'HEAD answers as GET, without a body. OPTIONS lists the methods of a path. Paths with the tag `debug` exist in debug mode (`self_telemetry.debug`). Future breaking changes come under `/api/v1/`.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/' }],

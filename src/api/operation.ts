@@ -1,29 +1,29 @@
-// What an operation of the management API is: the routes, the server, the description and the tests read the same table.
+// Operations of the management API: the routes, the server, the description and the tests use the same table.
 
 import type { IncomingHttpHeaders } from 'node:http'
 import { nearest } from '../lib/nearest.ts'
 import { type Answer, failure } from './answer.ts'
 import type { Schema } from './schema.ts'
 
-/** A request that may be answered: its body was read, its parameters are what the operation takes. */
+/** A request with access: its body was read, and its parameters were checked. */
 export interface ApiRequest {
   readonly method: string
   /** The request target as it came. */
   readonly url: string
-  /** Who asks, as `clientOf` names it: for bounds of each client. */
+  /** The client, as named by `clientOf`, for limits per client. */
   readonly client: string
   /** Without query. */
   readonly path: string
-  /** What stands behind `?`. */
+  /** The part after `?`. */
   readonly query: string
   readonly headers: IncomingHttpHeaders
   /** Every numeric parameter of the operation, its default where none was given. */
   readonly parameters: Readonly<Record<string, number>>
-  /** The same of those that are text. */
+  /** The same for text parameters. */
   readonly texts: Readonly<Record<string, string>>
-  /** What the body says, of an operation that takes one; else undefined. */
+  /** The body, if the operation accepts one; undefined otherwise. */
   readonly body?: Readonly<Record<string, unknown>> | undefined
-  /** Nobody knows who asks: what an operation shows of others is left out. */
+  /** The client is unknown: confidential data is omitted. */
   readonly isPublic: boolean
   /** Aborts when the client has gone. */
   readonly signal: AbortSignal
@@ -52,7 +52,7 @@ export interface TextParameter {
 /** Characters of a parameter that is text. */
 export const mostTextLength = 255
 
-/** One way in which an operation answers: its media types, with the shape of those that are JSON. */
+/** An answer of an operation: its media types, with the shape of JSON documents. */
 export interface Outcome {
   readonly description: string
   readonly content: Readonly<Record<string, Schema<unknown> | undefined>>
@@ -66,9 +66,9 @@ export interface Operation {
   readonly tag: 'probes' | 'telemetry' | 'status' | 'ui' | 'admin' | 'debug'
   readonly summary: string
   /**
-   * Who may ask: `open` anybody, without a token; `public` anybody, or whoever has a token where one is needed;
-   * `private` changes or reveals more than others should, so that without a token it is for root and the agent's own
-   * user on this host, and for browsers with the key.
+   * Access: `open` for all, without a token; `public` for all, or with a token if one is required;
+   * `private` changes or reveals more: without a token it is for root and the agent's own user on this host, and for
+   * browsers with the key.
    */
   readonly access: 'open' | 'public' | 'private'
   /** A query with other names is refused. Without parameters the query is ignored. */
@@ -100,7 +100,7 @@ export function operationTable(operations: readonly Route[]): Routes {
   for (const operation of operations) {
     const methods = table.get(operation.path) ?? {}
     if (methods[operation.method])
-      throw new Error(`cannot serve the metrics at ${operation.path}: that path has another page`)
+      throw new Error(`cannot serve the metrics at ${operation.path}: another page uses that path`)
     methods[operation.method] = operation
     table.set(operation.path, methods)
   }
@@ -112,7 +112,7 @@ export function allowOf(methods: Readonly<Partial<Record<'GET' | 'POST', Route>>
   return [...(methods.GET ? ['GET', 'HEAD'] : []), ...(methods.POST ? ['POST'] : []), 'OPTIONS'].join(', ')
 }
 
-/** Reads the parameters of a query (without `?`), or answers what is wrong with it. */
+/** Reads the parameters of a query (without `?`), or answers with an error. */
 export function readParameters(
   { path, parameters = [] }: Route,
   query: string,
@@ -134,7 +134,7 @@ export function readParameters(
       const near = nearest(name, names)
       return wrong(
         name,
-        `there is no parameter "${name}"; ${near ? `did you mean ${near}?` : `it takes ${names.join(' and ')}`}`,
+        `unknown parameter "${name}"; ${near ? `did you mean ${near}?` : `known parameters: ${names.join(', ')}`}`,
       )
     }
     if (seen.has(name)) return wrong(name, `"${name}" is given twice`)

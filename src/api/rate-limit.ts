@@ -11,7 +11,7 @@ interface Bucket {
   at: number
 }
 
-/** A token bucket for each client, an address or a user of this host, which holds one second's worth of requests. */
+/** A token bucket per client, an address or a user of this host, with one second's worth of requests. */
 export class RateLimit {
   readonly requestsPerSecond: number
   readonly #clients = counted(new BoundedMap<string, Bucket>(mostClients))
@@ -47,8 +47,8 @@ export class RateLimit {
 }
 
 /**
- * Who asks: a user of this host, as all of them share its addresses and must not be held to what others ask; where `user`
- * is -1, an address: IPv4 as it is, also where IPv6 carries it, and of IPv6 the /64, which is what one client has.
+ * The client: a user of this host, because users share its addresses but must not share a limit; if `user` is -1, an
+ * address: IPv4 as it is, also within IPv6, and the /64 of IPv6, which is what one client has.
  */
 export function clientOf(address: string, user = -1): string {
   if (user >= 0) return `user ${user}`

@@ -114,7 +114,7 @@ test('what is wrong with the query is refused before anything is looked for', as
   await check('?to=2026-13-31T12:00:00Z', /"to" must be a time such as/)
   await check('?to=2026-01-31T12:00:00', /"to" must be a time such as/)
   await check('?limit=1001', /"limit" must be a whole number from 1 to 1000/)
-  await check('?traceid=1', /there is no parameter "traceid"; did you mean trace_id\?/)
+  await check('?traceid=1', /unknown parameter "traceid"; did you mean trace_id\?/)
 })
 
 test('without a token logs are for this host, and for no web page of another origin', async t => {

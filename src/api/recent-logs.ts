@@ -1,4 +1,4 @@
-// GET /logs: the last log records, and those of a span.
+// GET /logs: the latest log records, and those of a span.
 
 import type { RecentLog, RecentLogQuery } from '../model/recent-log.ts'
 import { type Answer, failure, json } from './answer.ts'
@@ -10,19 +10,19 @@ const mostRecords = 1000
 
 const recentLogsDocument = named(
   'RecentLogs',
-  object('The last log records, within a bound of memory.', {
+  object('Latest log records, within a memory limit.', {
     records: list(
-      'The newest first.',
+      'Records, newest first.',
       object('A record.', {
-        time: time('When it was written; when it was read, where it does not say.'),
-        severity: text('Its OTLP name: `INFO`, `ERROR2`; empty where it is not known.'),
-        severity_number: count('OTLP SeverityNumber; 0: unknown.'),
-        body: text('At most 4 KiB of it.'),
-        trace_id: text('Empty where the record names none.'),
-        span_id: text('Empty where the record names none.'),
-        pid: count('0: unknown.'),
-        container: text('`container.id`; empty outside of containers.'),
-        service: text('`service.name`; empty where there is none.'),
+        time: time('Time of the record, or of its reading if the record has none.'),
+        severity: text('OTLP name: `INFO`, `ERROR2`; empty if unknown.'),
+        severity_number: count('OTLP SeverityNumber; 0 if unknown.'),
+        body: text('Body, at most 4 KiB.'),
+        trace_id: text('Trace ID; empty if the record has none.'),
+        span_id: text('Span ID; empty if the record has none.'),
+        pid: count('Process ID; 0 if unknown.'),
+        container: text('`container.id`; empty outside containers.'),
+        service: text('`service.name`; empty if there is none.'),
       }),
     ),
   }),
@@ -38,18 +38,30 @@ export function recentLogs(view: AgentView): Operation {
     id: 'findLogs',
     tag: 'telemetry',
     summary:
-      'The last log records for which all of these hold. With `trace_id`, records without a trace are found where `pid` or `container` says whose they are, and `from` and `to` when.',
+      'Latest log records that match all parameters. With `trace_id`, records without a trace match by `pid` or `container` and by `from` and `to`.',
     access: 'private',
     parameters: [
       { name: 'trace_id', description: '32 hexadecimal digits.', fallback: '' },
       { name: 'span_id', description: '16 hexadecimal digits.', fallback: '' },
-      { name: 'pid', description: 'The process; 0: any.', minimum: 0, maximum: 4_194_304, fallback: 0 },
-      { name: 'container', description: 'The whole `container.id`.', fallback: '' },
+      { name: 'pid', description: 'Process ID; 0 for all.', minimum: 0, maximum: 4_194_304, fallback: 0 },
+      { name: 'container', description: 'Full `container.id`.', fallback: '' },
       { name: 'service', description: '`service.name`.', fallback: '' },
-      { name: 'from', description: 'Not before: ISO 8601, with a time zone.', fallback: '' },
-      { name: 'to', description: 'Not after: the same.', fallback: '' },
-      { name: 'min_severity', description: 'OTLP SeverityNumber.', minimum: 0, maximum: 24, fallback: 0 },
-      { name: 'limit', description: 'The newest so many.', minimum: 1, maximum: mostRecords, fallback: 100 },
+      { name: 'from', description: 'Earliest time: ISO 8601, with a time zone.', fallback: '' },
+      { name: 'to', description: 'Latest time: ISO 8601, with a time zone.', fallback: '' },
+      {
+        name: 'min_severity',
+        description: 'Lowest OTLP SeverityNumber.',
+        minimum: 0,
+        maximum: 24,
+        fallback: 0,
+      },
+      {
+        name: 'limit',
+        description: 'Maximum number of records, newest first.',
+        minimum: 1,
+        maximum: mostRecords,
+        fallback: 100,
+      },
     ],
     outcomes: {
       200: { description: 'The records.', content: { 'application/json': recentLogsDocument } },
@@ -126,7 +138,7 @@ function recordOf(found: RecentLog): Document['records'][number] {
   }
 }
 
-/** With microseconds; null where it is none that can be written so. */
+/** With microseconds; null if the time cannot be written in this form. */
 function isoOf(timeUs: number): string | null {
   const wholeMs = Math.floor(timeUs / 1000)
   // RFC 3339 has years of four digits.

@@ -17,13 +17,13 @@ import { browserOperations } from './ui/browser-routes.ts'
 import { noPage, pageFiles } from './ui/page-files.ts'
 import { uiOperations } from './ui/routes.ts'
 
-/** Paths that need no token, for they are what a supervisor asks. */
+/** Paths without a token: supervisors use them. */
 export const probePaths = ['/healthz', '/livez', '/ready', '/readyz'] as const
 
 const plainText = 'text/plain; version=0.0.4'
 const proseText = 'text/plain; charset=utf-8'
 
-/** All operations. `metricsPath` is where the metrics page stands. */
+/** All operations. `metricsPath` is the path of the metrics page. */
 export function operations(view: AgentView, metricsPath: string): readonly Operation[] {
   if (!/^\/[^?#\s]*$/.test(metricsPath))
     throw new Error(`cannot serve the metrics at "${metricsPath}": a path starts with /`)
@@ -44,7 +44,7 @@ export function operations(view: AgentView, metricsPath: string): readonly Opera
     path: '/openapi.json',
     id: 'describeApi',
     tag: 'status',
-    summary: 'This description.',
+    summary: 'OpenAPI description of this API.',
     access: 'public',
     outcomes: { 200: jsonOutcome('The description.', schemas.openapiDocument) },
     handle: () => {
@@ -73,10 +73,10 @@ function probes(view: AgentView): Operation[] {
     return { method: 'GET', path, id, tag: 'probes', summary, access: 'open', outcomes, handle }
   }
   return [
-    probe('/healthz', 'getHealth', 'Whether the process does its work; not whether its receivers do.'),
-    probe('/livez', 'getLive', 'The same as /healthz.'),
-    probe('/ready', 'getReadiness', 'Whether everything that was asked for works.'),
-    probe('/readyz', 'getReadinessAlias', 'The same as /ready.'),
+    probe('/healthz', 'getHealth', 'Whether the process works; its receivers do not matter.'),
+    probe('/livez', 'getLive', 'Same as /healthz.'),
+    probe('/ready', 'getReadiness', 'Whether all requested features work.'),
+    probe('/readyz', 'getReadinessAlias', 'Same as /ready.'),
   ]
 }
 
@@ -86,10 +86,10 @@ function metrics(view: AgentView, path: string): Operation {
     path,
     id: 'getMetrics',
     tag: 'telemetry',
-    summary: 'The agent’s metrics about itself; OpenMetrics where the Accept header prefers it.',
+    summary: 'Metrics of the agent about itself; OpenMetrics if the Accept header prefers it.',
     access: 'public',
     outcomes: {
-      200: { description: 'The page.', content: { [plainText]: undefined, [openMetricsText]: undefined } },
+      200: { description: 'The metrics.', content: { [plainText]: undefined, [openMetricsText]: undefined } },
     },
     handle: ({ headers }) => {
       const openMetrics = prefersOpenMetrics(headers.accept)
@@ -120,10 +120,10 @@ function documents(view: AgentView): Operation[] {
       handle: async ({ isPublic }) => json(200, await read(isPublic)),
     }) as const satisfies Operation
   return [
-    page('/status', 'getStatus', 'The agent at a glance.', schemas.statusDocument, isPublic =>
+    page('/status', 'getStatus', 'Summary of the agent’s state.', schemas.statusDocument, isPublic =>
       isPublic ? publicStatus(view.status()) : view.status(),
     ),
-    page('/status/ebpf', 'getEbpf', 'What svc has in the kernel.', schemas.ebpfDocument, isPublic =>
+    page('/status/ebpf', 'getEbpf', 'eBPF programs and maps.', schemas.ebpfDocument, isPublic =>
       isPublic ? publicEbpf(view.ebpf()) : view.ebpf(),
     ),
     page('/status/export', 'getExport', 'Export and its queues.', schemas.exportDocument, isPublic =>
@@ -132,7 +132,7 @@ function documents(view: AgentView): Operation[] {
     page(
       '/status/discovery',
       'getDiscovery',
-      'The surroundings. Looks at all processes, once in a second.',
+      'Discovered metadata. Scans all processes, at most once per second.',
       surroundings.discoveryDocument,
       () => view.discovery(),
       { costly: true },
@@ -140,15 +140,15 @@ function documents(view: AgentView): Operation[] {
     page(
       '/status/logs',
       'getLogsStatus',
-      'Logs that are followed.',
+      'Followed logs.',
       surroundings.logsDocument,
       () => view.logsStatus(),
       { access: 'private' },
     ),
-    page('/status/gpu', 'getGpu', 'Graphics processors.', surroundings.gpuDocument, () => view.gpu(), {
+    page('/status/gpu', 'getGpu', 'GPUs.', surroundings.gpuDocument, () => view.gpu(), {
       access: 'private',
     }),
-    page('/status/targets', 'getTargets', 'What is scraped.', targetsDocument, () => view.targets(), {
+    page('/status/targets', 'getTargets', 'Scraped targets.', targetsDocument, () => view.targets(), {
       access: 'private',
       costly: true,
     }),
@@ -158,18 +158,28 @@ function documents(view: AgentView): Operation[] {
       id: 'getProcesses',
       tag: 'status',
       summary:
-        'Why a process, or those at a port, are observed or not; without either, of those whose calls were seen.',
+        'Why a process, or the processes on a port, are observed or not; without parameters, all processes with observed calls.',
       access: 'private',
       costly: true,
       parameters: [
-        { name: 'pid', description: 'The process.', minimum: 0, maximum: 4_194_304, fallback: 0 },
-        { name: 'port', description: 'Those that listen at it.', minimum: 0, maximum: 65_535, fallback: 0 },
+        { name: 'pid', description: 'Process ID; 0 for all.', minimum: 0, maximum: 4_194_304, fallback: 0 },
+        {
+          name: 'port',
+          description: 'Port on which the processes listen; 0 for all.',
+          minimum: 0,
+          maximum: 65_535,
+          fallback: 0,
+        },
       ],
       outcomes: { 200: jsonOutcome('The document.', surroundings.processesDocument) },
       handle: async ({ parameters: { pid = 0, port = 0 } }) => json(200, await view.processes(pid, port)),
     },
-    page('/config', 'getConfig', 'The effective configuration, redacted.', schemas.configDocument, () =>
-      view.config(),
+    page(
+      '/config',
+      'getConfig',
+      'The effective configuration, secrets redacted.',
+      schemas.configDocument,
+      () => view.config(),
     ),
   ]
 }
@@ -181,15 +191,15 @@ function admin(view: AgentView): Operation[] {
       path: '/admin/reload',
       id: 'reload',
       tag: 'admin',
-      summary: 'Takes up a changed configuration. What is wrong with it leaves the old one running.',
+      summary: 'Reloads the configuration. If it is invalid, the previous one stays active.',
       access: 'private',
       outcomes: {
-        200: jsonOutcome('Done, or nothing had changed.', schemas.reloadDocument),
+        200: jsonOutcome('Applied, or unchanged.', schemas.reloadDocument),
         400: jsonOutcome(
-          'The configuration is invalid; `details.problems` lists all.',
+          'The configuration is invalid; `details.problems` lists all errors.',
           schemas.errorDocument,
         ),
-        500: jsonOutcome('The configuration is valid and could not be applied.', schemas.errorDocument),
+        500: jsonOutcome('The configuration is valid but could not be applied.', schemas.errorDocument),
       },
       handle: async () => reloadAnswer(await view.reload()),
     },
@@ -198,10 +208,10 @@ function admin(view: AgentView): Operation[] {
       path: '/admin/flush',
       id: 'flush',
       tag: 'admin',
-      summary: 'Sends what is queued and waits for the receiver, within the bound of a shutdown.',
+      summary: 'Exports the queued data and waits for the receiver, at most as long as a shutdown.',
       access: 'private',
       costly: true,
-      outcomes: { 200: jsonOutcome('What the receiver acknowledged.', schemas.flushDocument) },
+      outcomes: { 200: jsonOutcome('Items that the receiver acknowledged.', schemas.flushDocument) },
       handle: async () => json(200, { status: 'ok', ...(await view.flush()) }),
     },
     {
@@ -209,7 +219,7 @@ function admin(view: AgentView): Operation[] {
       path: '/admin/logs',
       id: 'getLogs',
       tag: 'admin',
-      summary: 'Recent records of the log, one JSON object a line.',
+      summary: 'Recent log records of the agent, one JSON object per line.',
       access: 'private',
       outcomes: { 200: { description: 'The records.', content: { 'application/x-ndjson': undefined } } },
       handle: () => answer(200, 'application/x-ndjson', Buffer.from(view.logs())),
@@ -260,7 +270,7 @@ function debug(view: AgentView): Operation[] {
     ...common,
     path,
     id,
-    summary: 'Profiles of this process.',
+    summary: 'Profiles of the agent process.',
     outcomes: { 200: jsonOutcome('The list.', schemas.profileIndex) },
     handle: () => json(200, index),
   })
@@ -272,7 +282,7 @@ function debug(view: AgentView): Operation[] {
       ...common,
       path: '/debug/vars',
       id: 'getVars',
-      summary: 'Variables of the runtime.',
+      summary: 'Runtime variables.',
       outcomes: { 200: jsonOutcome('The variables.', schemas.varsDocument) },
       handle: () => json(200, view.vars()),
     },
@@ -280,7 +290,7 @@ function debug(view: AgentView): Operation[] {
       ...common,
       path: '/debug/pipeline/stats',
       id: 'getPipeline',
-      summary: 'Where every item went.',
+      summary: 'Balance of all items.',
       outcomes: { 200: jsonOutcome('The balance of each signal.', schemas.pipelineDocument) },
       handle: () => json(200, view.pipeline()),
     },
@@ -290,7 +300,7 @@ function debug(view: AgentView): Operation[] {
 function profile(view: AgentView, { name, summary, seconds }: ProfileKind) {
   const verbosity: Parameter = {
     name: 'debug',
-    description: 'Above 0: text for people.',
+    description: 'Above 0 for readable text.',
     minimum: 0,
     maximum: 2,
     fallback: 0,
@@ -299,7 +309,7 @@ function profile(view: AgentView, { name, summary, seconds }: ProfileKind) {
     ? [
         {
           name: 'seconds',
-          description: 'How long to watch.',
+          description: 'Length of the recording.',
           minimum: seconds.min,
           maximum: seconds.max,
           fallback: seconds.default,
@@ -315,7 +325,7 @@ function profile(view: AgentView, { name, summary, seconds }: ProfileKind) {
     parameters: [...duration, verbosity],
     outcomes: {
       200: { description: 'The profile.', content: { [type]: undefined, [proseText]: undefined } },
-      ...(seconds ? { 409: jsonOutcome('Another one is being taken.', schemas.errorDocument) } : {}),
+      ...(seconds ? { 409: jsonOutcome('Another profile is in progress.', schemas.errorDocument) } : {}),
     },
     handle: async ({ parameters, signal }) => {
       const file = await view.profile(name, parameters.seconds ?? 0, parameters.debug!, signal)

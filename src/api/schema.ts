@@ -1,6 +1,6 @@
 // Shapes of documents: each is at once a JSON Schema (2020-12) and a TypeScript type.
 
-/** A JSON Schema, as it stands in the API's description. */
+/** A JSON Schema, as in the API's description. */
 export type JsonSchema = Readonly<Record<string, unknown>>
 
 /** A shape whose documents have the type T. */
@@ -8,7 +8,7 @@ export interface Schema<T> {
   readonly json: JsonSchema
   /** Under which the description lists it; shapes without a name are written out where they are used. */
   readonly name?: string
-  /** What is below it, so that names inside are found. */
+  /** Nested shapes, for finding named ones. */
   readonly parts?: readonly Schema<unknown>[]
   /** The key may be absent. */
   readonly absent?: boolean
@@ -64,7 +64,7 @@ export function orNull<T>(schema: Schema<T>): Schema<T | null> {
   return { ...(schema as Schema<T | null>), json: { ...schema.json, type: [schema.json.type, 'null'] } }
 }
 
-/** One of several shapes, which `kind` tells apart. */
+/** One of several shapes, distinguished by `kind`. */
 export function either<const S extends readonly Schema<unknown>[]>(
   description: string,
   ...shapes: S

@@ -20,8 +20,8 @@ import { cpu, eventLoop, lastRun, memory } from './self-shapes.ts'
 
 export const errorDocument = named(
   'Error',
-  object('What went wrong. Every error on every path has this form.', {
-    error: oneOf('Code.', [
+  object('An error. All paths report errors in this form.', {
+    error: oneOf('Error code.', [
       'invalid_request',
       'unauthorized',
       'forbidden',
@@ -30,241 +30,247 @@ export const errorDocument = named(
       'internal_error',
       'service_unavailable',
     ]),
-    message: text('One sentence for a person: what could not be done, why, and what to do.'),
-    details: record('What a program may want of it.', anything('A value.')),
+    message: text('What failed, why, and what to do, in one sentence.'),
+    details: record('Details for programs.', anything('A value.')),
   }),
 )
 
 export const healthDocument = named(
   'Health',
-  object('Whether the process does its work.', {
+  object('Whether the process works.', {
     status: oneOf('`ok` when healthy.', ['ok', 'unhealthy']),
     reason: optional(text('What is stuck; only when unhealthy.')),
   }),
 )
 
-const check = text('`ok`, or `failed: ` and the reason. A subsystem that is switched off is `ok`.', {
+const check = text('`ok`, or `failed: ` and the reason. A disabled subsystem is `ok`.', {
   pattern: '^(ok|failed: .+)$',
 })
 
 export const readinessDocument = named(
   'Readiness',
-  object('Whether everything that was asked for works.', {
+  object('Whether all requested features work.', {
     status: oneOf('`ready` when every check is `ok`.', ['ready', 'not_ready']),
-    checks: object('By subsystem.', { ebpf: check, otlp: check, discovery: check }),
+    checks: object('Checks by subsystem.', { ebpf: check, otlp: check, discovery: check }),
     warnings: optional(
-      list('What to know, and no reason not to be ready; left out where there is nothing.', text('One.')),
+      list('Warnings that do not affect readiness; omitted if there are none.', text('A warning.')),
     ),
   }),
 )
 
-const degradation = object('A subsystem that does not work, or does less than it was asked to.', {
-  subsystem: text('Its name.'),
-  reason: text('Why.'),
-  hint: text('What to do about it; empty where nothing is known.'),
+const degradation = object('A degraded subsystem: it does not work, or does less than requested.', {
+  subsystem: text('Subsystem name.'),
+  reason: text('Reason.'),
+  hint: text('How to fix it; empty if unknown.'),
 })
 
 export const statusDocument = named(
   'Status',
-  object('The agent at a glance.', {
+  object('Summary of the agent’s state.', {
     version: text('Release version.'),
-    commit: text('Short commit id.'),
-    built: text('ISO 8601, UTC.', { format: 'date-time' }),
-    uptime: text('Hours, minutes and seconds, without leading zero units: `24h15m30s`, `30s`.', {
-      pattern: '^(\\d+h\\d+m\\d+s|\\d+m\\d+s|\\d+s)$',
-    }),
-    mode: oneOf('Mode.', ['agent', 'collector']),
-    host: object('The host.', {
+    commit: text('Short commit ID.'),
+    built: text('Build time (ISO 8601, UTC).', { format: 'date-time' }),
+    uptime: text(
+      'Time since the start, in hours, minutes and seconds, without leading zero units: `24h15m30s`, `30s`.',
+      {
+        pattern: '^(\\d+h\\d+m\\d+s|\\d+m\\d+s|\\d+s)$',
+      },
+    ),
+    mode: oneOf('Operating mode.', ['agent', 'collector']),
+    host: object('Host.', {
       name: text('Host name.'),
       os: text('Operating system.'),
-      arch: text('As the semantic conventions name it: `amd64`, `arm64`.'),
+      arch: text('CPU architecture, as in the semantic conventions: `amd64`, `arm64`.'),
       kernel: text('Kernel release.'),
     }),
-    ebpf: object('What svc has in the kernel.', {
-      enabled: flag('There is something.'),
-      programs_loaded: count('eBPF programs in the kernel, of all parts.'),
-      maps_created: count('eBPF maps in the kernel, of all parts.'),
-      ringbuf_size: count('Bytes.'),
+    ebpf: object('eBPF programs and maps.', {
+      enabled: flag('Programs are loaded.'),
+      programs_loaded: count('Loaded eBPF programs, all parts.'),
+      maps_created: count('eBPF maps, all parts.'),
+      ringbuf_size: count('Size of the ring buffer in bytes.'),
       parts: list(
-        'What it is for.',
+        'State by part.',
         object('A part.', {
-          subsystem: text('What it is called, as in `degraded`.'),
-          state: oneOf('`off`: it was not asked for; `failed`: it was, and does not run.', [
+          subsystem: text('Subsystem name, as in `degraded`.'),
+          state: oneOf('`off`: not requested; `failed`: requested, but not running.', [
             'on',
             'off',
             'failed',
           ]),
-          reason: text('Why it is not on; empty where it is.'),
+          reason: text('Why it is not on; empty if it is.'),
         }),
       ),
     }),
-    profiling: object('Profiles of the host.', {
-      enabled: flag('It runs.'),
-      sample_rate: count('Hz.'),
-      profiles_collected: count('Since the start.'),
+    profiling: object('Host profiling.', {
+      enabled: flag('Profiling is running.'),
+      sample_rate: count('Sampling rate in Hz.'),
+      profiles_collected: count('Profiles since the start.'),
     }),
-    export: object('Export over OTLP.', {
-      endpoint: text('`host:port`; empty where none is configured.'),
+    export: object('OTLP export.', {
+      endpoint: text('`host:port`; empty if no endpoint is configured.'),
       connected: flag('The last request reached a receiver.'),
-      last_export: time('Of the last acknowledged request.'),
-      spans_exported: count('Acknowledged.'),
-      metrics_exported: count('Acknowledged.'),
+      last_export: time('Time of the last acknowledged request.'),
+      spans_exported: count('Acknowledged spans.'),
+      metrics_exported: count('Acknowledged metric points.'),
     }),
     discovery: object('Sources of metadata.', {
-      kubernetes: flag('The source is on.'),
-      docker: flag('The source is on.'),
-      pods_discovered: count('Now.'),
-      containers_discovered: count('Now.'),
+      kubernetes: flag('The Kubernetes source is enabled.'),
+      docker: flag('The Docker source is enabled.'),
+      pods_discovered: count('Current number of pods.'),
+      containers_discovered: count('Current number of containers.'),
     }),
     memory,
     cpu,
     last_run: orNull(lastRun),
     event_loop: orNull(eventLoop),
-    reload: object('The last reload of the configuration; the start counts as one.', {
-      successful: flag('It was taken up, or nothing had changed.'),
-      last_attempt: text('ISO 8601, UTC.', { format: 'date-time' }),
-      reason: text('Why it was refused, so that the former configuration holds; empty where it was not.'),
-      place: text('`FILE:LINE:COLUMN` of the first mistake, or the file; empty where there is none.'),
-      hint: text('What to do about it; empty where there is nothing to do.'),
-      requires_restart: list('Keys whose change waits for a restart.', text('A key.')),
+    reload: object('Last reload of the configuration; the start counts as one.', {
+      successful: flag('The configuration was applied, or had not changed.'),
+      last_attempt: text('Time of the attempt (ISO 8601, UTC).', { format: 'date-time' }),
+      reason: text(
+        'Why the configuration was rejected and the previous one is still active; empty if it was not.',
+      ),
+      place: text('`FILE:LINE:COLUMN` of the first error, or the file; empty if there is none.'),
+      hint: text('How to fix it; empty if no action is needed.'),
+      requires_restart: list('Keys whose change takes effect after a restart.', text('A key.')),
     }),
-    degraded: list('What does not work, or less than asked.', degradation),
+    degraded: list('Degraded subsystems.', degradation),
   }),
 )
 
 export const ebpfDocument = named(
   'Ebpf',
-  object('What svc has in the kernel.', {
-    enabled: flag('There is something.'),
+  object('eBPF programs and maps.', {
+    enabled: flag('Programs are loaded.'),
     programs: list(
-      'Programs in the kernel.',
+      'Loaded programs.',
       object('A program.', {
-        name: text('Its name; the kernel knows the first 15 bytes of it.'),
-        object: text('The object that it belongs to: `sock`, `net`, `process` …'),
-        type: text('As the kernel names it: `tracing`, `kprobe`, `tracepoint` …'),
-        attached: flag('It sees events.'),
-        links: count('Places that it is attached to: one, or one for each CPU or library.'),
-        id: count('Number in the kernel.'),
-        run_time_ns: optional(count('Nanoseconds in all runs; only with `agent.ebpf.debug`.')),
-        run_count: optional(count('Runs; only with `agent.ebpf.debug`.')),
+        name: text('Name; the kernel keeps its first 15 bytes.'),
+        object: text('BPF object of the program: `sock`, `net`, `process` …'),
+        type: text('Kernel name of the type: `tracing`, `kprobe`, `tracepoint` …'),
+        attached: flag('The program receives events.'),
+        links: count('Number of attachments: one, or one per CPU or library.'),
+        id: count('ID in the kernel.'),
+        run_time_ns: optional(count('Total run time in nanoseconds; only with `agent.ebpf.debug`.')),
+        run_count: optional(count('Number of runs; only with `agent.ebpf.debug`.')),
       }),
     ),
     maps: list(
-      'Maps in the kernel; one that objects share stands once.',
+      'Maps; a map shared by several objects is listed once.',
       object('A map.', {
-        name: text('Its name; the kernel knows the first 15 bytes of it.'),
-        object: text('The object that it belongs to.'),
-        id: count('Number in the kernel.'),
-        type: text('As the kernel names it: `hash`, `array` …'),
+        name: text('Name; the kernel keeps its first 15 bytes.'),
+        object: text('BPF object of the map.'),
+        id: count('ID in the kernel.'),
+        type: text('Kernel name of the type: `hash`, `array` …'),
         entries: count(
-          'Entries, counted within the last ten seconds or somewhat longer ago for large maps. Arrays count as full; rings, and storage of sockets and tasks, show none.',
+          'Entries, counted within the last ten seconds, or somewhat earlier for large maps. Arrays count as full; ring buffers and storage of sockets and tasks report none.',
         ),
-        max_entries: count('Most entries.'),
+        max_entries: count('Maximum number of entries.'),
       }),
     ),
     ringbuf: object(
-      'The ring buffer between kernel and agent; zeros where perf buffers stand in for it (before Linux 5.8).',
+      'Ring buffer between kernel and agent; zeros if perf buffers replace it (before Linux 5.8).',
       {
-        size: count('Bytes.'),
+        size: count('Size in bytes.'),
         events_received: count('Records read.'),
-        events_lost: count('Records that found no room.'),
+        events_lost: count('Records lost because the ring buffer was full.'),
       },
     ),
     tls: list(
-      'Libraries of TLS that were looked at.',
+      'TLS libraries that svc inspected.',
       object('A file.', {
-        path: text('As a process that maps it sees it.'),
+        path: text('Path, as seen by a process that maps the file.'),
         inode: text('Device and inode.'),
-        build_id: text('Empty where it has none.'),
+        build_id: text('Build ID; empty if there is none.'),
         library: text('`openssl`, `openssl-static` or `gnutls`.'),
-        symbols: list('Functions that are probed.', text('A name.')),
-        processes: count('Processes that map it.'),
-        attached: flag('It is probed.'),
-        reason: text('Why it is not.'),
+        symbols: list('Probed functions.', text('A function.')),
+        processes: count('Number of processes that map it.'),
+        attached: flag('Probes are attached.'),
+        reason: text('Why no probes are attached.'),
       }),
     ),
-    profiling: object('How stacks are unwound and named; all zero where profiles are off.', {
-      sample_rate: count('Samples a second and CPU, recordings included.'),
-      map_bytes: count('Memory of the maps in the kernel.'),
-      table_bytes: count('Of it: unwind tables in use.'),
-      files: count('Files whose code was met.'),
-      files_refused: count('Files whose table found no room.'),
+    profiling: object('Stack unwinding and symbols; all zero if profiling is off.', {
+      sample_rate: count('Samples per second and CPU, including recordings.'),
+      map_bytes: count('Memory of the BPF maps.'),
+      table_bytes: count('Part of `map_bytes` for unwind tables in use.'),
+      files: count('Files whose code was sampled.'),
+      files_refused: count('Files without an unwind table because memory for tables was full.'),
       symbol_bytes: count('Memory of symbol tables.'),
-      stacks: count('Distinct stacks that are remembered.'),
-      frames: count('Distinct frames of user space that were met.'),
-      frames_named: count('Of them those that have a name.'),
-      worker_failures: count('How often the thread that reads files had to be started again.'),
-      decoder_fault: text('Why no name of C++ is written as in the source; empty: nothing is wrong.'),
+      stacks: count('Distinct stacks in memory.'),
+      frames: count('Distinct user-space frames seen.'),
+      frames_named: count('Distinct user-space frames with a name.'),
+      worker_failures: count('Restarts of the thread that reads files.'),
+      decoder_fault: text('Why C++ names are not demangled; empty if there is no fault.'),
       counters: record(
-        'Samples, how their stacks ended, what was lost, and names of C++ that stay as the linker has them, by why (`names_…`).',
-        count('Since the start.'),
+        'Samples, outcomes of stacks, losses, and C++ names that stay mangled, by reason (`names_…`).',
+        count('Total since the start.'),
       ),
       untabled: list(
-        'Files whose code is unwound by frame pointers alone: the last ones.',
-        object('A file.', { path: text('As a process that maps it sees it.'), reason: text('Why.') }),
+        'Files unwound by frame pointers only, the most recent ones.',
+        object('A file.', {
+          path: text('Path, as seen by a process that maps the file.'),
+          reason: text('Reason.'),
+        }),
       ),
     }),
-    backend: text('Name of the capture back end; empty for none.'),
+    backend: text('Name of the capture back end; empty if there is none.'),
     counters: record(
-      'What the kernel side counted, by name: every way in which traffic is not seen one by one.',
-      count('Since the start.'),
+      'Kernel-side counters by name: all ways in which traffic is not captured individually.',
+      count('Total since the start.'),
     ),
   }),
 )
 
 const queueDocument = named(
   'Queue',
-  object('One signal’s queue, in items where nothing else is said.', {
-    size: count('Waiting and under way.'),
+  object('Queue of one signal, in items unless noted otherwise.', {
+    size: count('Items waiting and in flight.'),
     capacity: count(
-      'What fits into `capacity_bytes` at the mean size of an item so far; at a usual size before the first batch.',
+      'Items that fit into `capacity_bytes` at the mean item size so far; at a typical size before the first batch.',
     ),
-    exported: count('Acknowledged.'),
-    dropped: count('Lost, for whatever reason.'),
-    bytes: count('Bytes that wait and are under way.'),
+    exported: count('Acknowledged items.'),
+    dropped: count('Lost items, for any reason.'),
+    bytes: count('Bytes waiting and in flight.'),
     capacity_bytes: count(
-      'Most bytes now. On disk all signals share `disk_queue.max_bytes`, and what others hold is taken off.',
+      'Current limit in bytes. On disk, all signals share `disk_queue.max_bytes`; bytes of other signals are subtracted.',
     ),
-    on_disk: flag('It is part of the queue on disk.'),
+    on_disk: flag('The queue is part of the disk queue.'),
   }),
 )
 
-const destination = object('A destination of one signal.', {
+const destination = object('Destination of one signal.', {
   signal: text('`traces`, `metrics`, `logs` or `profiles`.'),
   endpoint: text('`host:port`.'),
   connected: flag('The last request reached it.'),
-  parked: flag('It refuses the credentials; data is kept, and it is asked again from time to time.'),
-  last_error: orNull(text('What became of the last request; null after a success.')),
-  last_warning: orNull(text('Its words on the last partial success.')),
-  next_attempt: orNull(
-    text('When the next request may start (ISO 8601); null while nothing stands in its way.'),
-  ),
+  parked: flag('It rejects the credentials; data is kept, and export is retried from time to time.'),
+  last_error: orNull(text('Error of the last request; null after a success.')),
+  last_warning: orNull(text('Its message on the last partial success.')),
+  next_attempt: orNull(text('Earliest start of the next request (ISO 8601); null if nothing delays it.')),
 })
 
 export const exportDocument = named(
   'Export',
-  object('Export over OTLP.', {
-    endpoint: text('`host:port`; empty where none is configured.'),
+  object('OTLP export.', {
+    endpoint: text('`host:port`; empty if no endpoint is configured.'),
     protocol: text('`grpc`, `http/protobuf` or `http/json`.'),
     tls: flag('The connection is encrypted.'),
     compression: text('`gzip`, `zstd` or `none`.'),
     connected: flag('The last request reached a receiver.'),
-    last_export: time('Of the last acknowledged request.'),
-    last_error: orNull(text('What stands in the way; null when nothing does.')),
-    queues: object('By signal.', {
+    last_export: time('Time of the last acknowledged request.'),
+    last_error: orNull(text('Current error; null if there is none.')),
+    queues: object('Queues by signal.', {
       traces: queueDocument,
       metrics: queueDocument,
       logs: queueDocument,
       profiles: queueDocument,
     }),
-    destinations: list('Where each signal goes, and how that goes.', destination),
+    destinations: list('Destinations by signal, and their state.', destination),
     disk_queue: orNull(
-      object('The queue on disk; null where batches wait in memory.', {
-        state: text('`ok`, or `degraded`: batches are kept in memory until the disk works again.'),
-        reason: text('What is wrong and the hint; empty where nothing is.'),
-        bytes: count('Of all its files.'),
-        max_bytes: count('Most bytes of all signals together.'),
-        free_bytes: count('Free on the file system.'),
+      object('Disk queue; null if batches wait in memory.', {
+        state: text('`ok`, or `degraded`: batches stay in memory until the disk works again.'),
+        reason: text('Fault and fix; empty if there is none.'),
+        bytes: count('Size of all files.'),
+        max_bytes: count('Limit for all signals together.'),
+        free_bytes: count('Free space on the file system.'),
       }),
     ),
   }),
@@ -272,37 +278,40 @@ export const exportDocument = named(
 
 export const configDocument = named(
   'Config',
-  object('The whole effective configuration, secrets redacted. The reference describes every key.', {
-    mode: text('Mode.'),
-    otlp: object('Export.', {
-      endpoint: text('Receiver.'),
-      insecure: flag('Without TLS.'),
-      compression: text('Compression.'),
-    }),
-    agent: object('What is observed.', {
-      ebpf: object('In the kernel.', {
-        enabled: flag('Loads eBPF programs.'),
-        network: object('Traffic.', { enabled: flag('Observes it.') }),
+  object(
+    'The complete effective configuration, secrets redacted. The configuration reference describes each key.',
+    {
+      mode: text('Operating mode.'),
+      otlp: object('OTLP export.', {
+        endpoint: text('Receiver endpoint.'),
+        insecure: flag('TLS is off.'),
+        compression: text('Compression method.'),
       }),
-      profiling: object('Profiles.', {
-        enabled: flag('Takes profiles.'),
-        sample_rate: count('Hz.'),
+      agent: object('Observation.', {
+        ebpf: object('eBPF.', {
+          enabled: flag('Loads eBPF programs.'),
+          network: object('Network traffic.', { enabled: flag('Observes network traffic.') }),
+        }),
+        profiling: object('Profiling.', {
+          enabled: flag('Takes profiles.'),
+          sample_rate: count('Sampling rate in Hz.'),
+        }),
       }),
-    }),
-  }),
+    },
+  ),
 )
 
 export const reloadDocument = named(
   'Reload',
-  object('What a reload did.', {
+  object('Result of a reload.', {
     status: oneOf('`ok`.', ['ok']),
-    message: text('In words.'),
+    message: text('Result as a sentence.'),
     changed: list('Keys that took effect.', text('Key path.')),
     requires_restart: list(
-      'Keys that differ from what runs and take effect when the agent is started again.',
+      'Keys that differ from the running configuration and take effect after a restart.',
       text('Key path.'),
     ),
-    config_hash: text('Of the configuration that was taken up.'),
+    config_hash: text('Hash of the applied configuration.'),
   }),
 )
 
@@ -316,75 +325,75 @@ const bySignal = (description: string) =>
 
 export const flushDocument = named(
   'Flush',
-  object('What a flush did.', {
+  object('Result of a flush.', {
     status: oneOf('`ok`.', ['ok']),
     flushed: bySignal('Items that the receiver acknowledged.'),
-    remaining: bySignal('Items that still waited when the time was over.'),
+    remaining: bySignal('Items still waiting at the timeout.'),
   }),
 )
 
 export const varsDocument = named(
   'Vars',
-  object('Variables of the runtime.', {
-    cmdline: list('Arguments of the process.', text('An argument.')),
+  object('Runtime variables.', {
+    cmdline: list('Process arguments.', text('An argument.')),
     memstats: object('Memory, in bytes.', {
-      Alloc: count('In use: the heap, and buffers beside it.'),
-      TotalAlloc: count('Allocated since the start, as far as the runtime tells.'),
-      Sys: count('Resident.'),
-      NumGC: count('Garbage collections since debug mode began.'),
+      Alloc: count('In use: heap and buffers outside it.'),
+      TotalAlloc: count('Allocated since the start, as far as the runtime reports it.'),
+      Sys: count('Resident memory.'),
+      NumGC: count('Garbage collections since debug mode was enabled.'),
     }),
   }),
 )
 
 const lane = named(
   'PipelineSignal',
-  object('The balance of one signal: received + recovered = exported + rejected + dropped + queued.', {
-    received: count('Items taken in, those included that were lost on the way.'),
-    exported: count('Acknowledged.'),
-    recovered: count('Found at the start in the queue on disk, where a former process had left them.'),
-    rejected: count('Refused by the receiver for good, out of requests that it took.'),
-    dropped: record('Lost, by reason.', count('Items.')),
-    queued: count('Gathered, waiting and under way.'),
-    queued_bytes: count('Bytes of it that are in the queue.'),
-    oldest_ms: count('How long the oldest item has waited, in milliseconds.'),
-    requests: count('Export requests that ended.'),
-    failed: count('Export requests that failed.'),
-    retries: count('Batches that were sent once more.'),
-    requests_under_way: count('Now.'),
+  object('Balance of one signal: received + recovered = exported + rejected + dropped + queued.', {
+    received: count('Items received, including items lost later.'),
+    exported: count('Acknowledged items.'),
+    recovered: count('Items in the disk queue at the start, left by a previous process.'),
+    rejected: count('Items that the receiver permanently rejected in requests that it accepted.'),
+    dropped: record('Lost items by reason.', count('Items.')),
+    queued: count('Items being batched, waiting and in flight.'),
+    queued_bytes: count('Bytes of these items in the queue.'),
+    oldest_ms: count('Age of the oldest item in milliseconds.'),
+    requests: count('Completed export requests.'),
+    failed: count('Failed export requests.'),
+    retries: count('Retried batches.'),
+    requests_under_way: count('Export requests in flight.'),
   }),
 )
 
 const processor = object('A processor of one signal.', {
-  name: text('Its name.'),
+  name: text('Processor name.'),
   signal: text('`traces`, `metrics`, `logs` or `profiles`.'),
-  warning: text('What an operator should know now; empty for nothing.'),
+  warning: text('Current warning for operators; empty if there is none.'),
   counters: list(
-    'What it did, since the start.',
+    'Counters since the start.',
     object('A counter.', {
-      rule: text('The rule, or what else is counted apart; empty for the whole processor.'),
-      outcome: text('A word such as `matched`, `truncated`, `redacted`, `dropped`.'),
-      total: count('How often.'),
+      rule: text('The rule, or another item that is counted separately; empty for the whole processor.'),
+      outcome: text('Outcome, such as `matched`, `truncated`, `redacted`, `dropped`.'),
+      total: count('Total.'),
     }),
   ),
 })
 
 export const pipelineDocument = named(
   'Pipeline',
-  object('Where every item went.', {
-    signals: object('By signal.', { traces: lane, metrics: lane, logs: lane, profiles: lane }),
-    processors: list('Processors, in the order in which items pass them.', processor),
+  object('Balance of all items.', {
+    signals: object('Balance by signal.', { traces: lane, metrics: lane, logs: lane, profiles: lane }),
+    processors: list('Processors, in processing order.', processor),
   }),
 )
 
 export const profileIndex = named(
   'ProfileIndex',
-  object('Profiles of this process.', {
+  object('Profiles of the agent process.', {
     profiles: list(
-      'They are read by `go tool pprof URL`; the trace by Perfetto and Chrome.',
+      '`go tool pprof URL` reads profiles; Perfetto and Chrome read the trace.',
       object('A profile.', {
-        name: text('Name.'),
-        path: text('Where to get it.'),
-        description: text('What it shows.'),
+        name: text('Profile name.'),
+        path: text('Path of the profile.'),
+        description: text('Description.'),
       }),
     ),
   }),
@@ -395,36 +404,36 @@ const column = (what: string, items = count('A number.')) => list(`${what}, by n
 export const flameDocument = named(
   'Flame',
   object('A recording of processes as one tree, for a flame graph.', {
-    title: text('Whose it is.'),
-    kind: oneOf('What was sampled.', ['cpu', 'memory', 'off_cpu']),
-    unit: text('Of all values.'),
-    start: text('ISO 8601, UTC.', { format: 'date-time' }),
-    duration_ms: count('Milliseconds.'),
-    sample_rate: count('Hz, of CPU time; 0 without samples.'),
-    samples: count('How many; 0 where the kind has no period.'),
-    total: count('The value of all samples.'),
-    unnamed: count('Of the total: where the innermost function has no name.'),
-    busy_ns: count('CPU time of the whole host meanwhile, all CPUs together.'),
-    idle_ns: count('The same, idle.'),
-    lost_samples: count('Missing, of all processes.'),
+    title: text('Name of the recorded target.'),
+    kind: oneOf('Kind of profile.', ['cpu', 'memory', 'off_cpu']),
+    unit: text('Unit of all values.'),
+    start: text('Start time (ISO 8601, UTC).', { format: 'date-time' }),
+    duration_ms: count('Duration in milliseconds.'),
+    sample_rate: count('Sampling rate of CPU time in Hz; 0 without samples.'),
+    samples: count('Number of samples; 0 if the kind has no period.'),
+    total: count('Total value of all samples.'),
+    unnamed: count('Part of the total whose innermost function has no name.'),
+    busy_ns: count('CPU time of the whole host during the recording, all CPUs together.'),
+    idle_ns: count('Idle CPU time of the whole host during the recording, all CPUs together.'),
+    lost_samples: count('Lost samples, of all processes.'),
     processes: list(
-      'The groups of processes that had samples, largest first.',
+      'Groups of processes with samples, largest first.',
       object('Processes of one executable and service.', {
         service: text('`service.name`.'),
-        executable: text('Empty where it may not be read.'),
-        pids: list('Their numbers.', count('A number.')),
-        value: count('Of the total.'),
+        executable: text('Executable; empty if it cannot be read.'),
+        pids: list('Process IDs.', count('A process ID.')),
+        value: count('Part of the total.'),
       }),
     ),
-    types: list('Types of frames (`profile.frame.type`) by number; 0 is none.', text('A type.')),
-    strings: list('Names and files.', text('One of them.')),
-    nodes: object('The tree in pre-order, in columns. Node 0 is the root, those below it are `processes`.', {
-      parent: column('The node above; of the root itself'),
-      name: column('The function, in `strings`'),
-      file: column('Its file, in `strings`'),
-      type: column('In `types`'),
-      self: column('Value of the function itself'),
-      total: column('Value with what it called'),
+    types: list('Frame types (`profile.frame.type`) by number; 0 is none.', text('A type.')),
+    strings: list('Names and files.', text('A name or file.')),
+    nodes: object('The tree in pre-order, in columns. Node 0 is the root; its children are `processes`.', {
+      parent: column('Parent node; the root is its own parent'),
+      name: column('Function, an index into `strings`'),
+      file: column('File, an index into `strings`'),
+      type: column('Frame type, an index into `types`'),
+      self: column('Value of the function alone'),
+      total: column('Value of the function and its callees'),
     }),
   }),
 )

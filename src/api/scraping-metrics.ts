@@ -19,12 +19,12 @@ export interface ScrapingStats {
 type Total = 'scrapes' | 'failures' | 'missed' | 'samples' | 'wholeReads' | 'contradictions'
 
 const totals: readonly (readonly [name: string, help: string, of: Total])[] = [
-  ['scrapes_total', 'Scrapes of targets that ended.', 'scrapes'],
-  ['scrape_failures_total', 'Scrapes that failed.', 'failures'],
-  ['scrapes_missed_total', 'Moments to scrape that passed while the scrape before was not over.', 'missed'],
-  ['scrape_samples_total', 'Samples that targets told.', 'samples'],
-  ['scrape_whole_reads_total', 'Pages whose series differed from those of the page before.', 'wholeReads'],
-  ['scrape_contradictions_total', 'Pages that svc read wrongly: a fault of svc.', 'contradictions'],
+  ['scrapes_total', 'Completed scrapes of targets.', 'scrapes'],
+  ['scrape_failures_total', 'Failed scrapes.', 'failures'],
+  ['scrapes_missed_total', 'Scrapes skipped because the previous one was still running.', 'missed'],
+  ['scrape_samples_total', 'Samples received from targets.', 'samples'],
+  ['scrape_whole_reads_total', 'Pages with different series than the page before.', 'wholeReads'],
+  ['scrape_contradictions_total', 'Pages that svc misread: a bug in svc.', 'contradictions'],
 ]
 
 /** Declares them; `named` puts the prefix before a name. */
@@ -35,7 +35,7 @@ export function scrapingMetrics(
 ): void {
   registry.collector(
     named('scrape_targets'),
-    'Targets by how their last scrape went; those that are dropped are not scraped here.',
+    'Targets by result of their last scrape; dropped targets are not scraped by this agent.',
     'gauge',
     ['health'],
     emit => {
@@ -46,7 +46,7 @@ export function scrapingMetrics(
     registry.collector(named(name), help, 'counter', [], emit => emit(source()[of]))
   registry.collector(
     named('scrape_source_connected'),
-    'Whether a source of targets answers.',
+    'Whether a source of targets answers: 1 if it does.',
     'gauge',
     ['job', 'kind'],
     emit => {

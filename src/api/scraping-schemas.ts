@@ -1,60 +1,59 @@
-// The document about what is scraped.
+// The document on scraped targets.
 
 import { count, flag, list, named, object, oneOf, record, text, time } from './schema.ts'
 
-const labels = (description: string) => record(description, text('Its value.'))
+const labels = (description: string) => record(description, text('A value.'))
 
 const target = object('A target.', {
-  url: text('What is asked.'),
-  labels: labels('What its series get.'),
-  discovered_labels: labels('As discovery told it, before relabelling.'),
-  health: oneOf('How the last scrape went.', ['unknown', 'up', 'down']),
-  error: text('Why the last scrape failed; empty where it did not.'),
-  error_type: text('`connect`, `dns`, `tls`, `timeout`, `http_status`, `body_too_large`, `page`, …'),
-  warning: text('What went wrong without failing the scrape, such as lines that were left out.'),
-  last_scrape: time('When it began.'),
-  duration_ms: count('Of the last scrape.'),
-  interval_ms: count('Between two scrapes.'),
-  timeout_ms: count('Longest time of one.'),
-  samples: count('Of the last page that was read.'),
-  series: count('Of them after relabelling.'),
-  wire_bytes: count('Of the last page, as it came.'),
-  scrapes: count('Since it is known.'),
-  failures: count('Of them.'),
-  missed: count('Moments that passed while the scrape before was not over.'),
-  whole_reads: count('Pages whose series differed from those of the page before.'),
+  url: text('Scraped URL.'),
+  labels: labels('Labels of its series.'),
+  discovered_labels: labels('Labels from discovery, before relabelling.'),
+  health: oneOf('Result of the last scrape.', ['unknown', 'up', 'down']),
+  error: text('Why the last scrape failed; empty if it did not.'),
+  error_type: text(
+    'Type of error: `connect`, `dns`, `tls`, `timeout`, `http_status`, `body_too_large`, `page`, …',
+  ),
+  warning: text('Problem that did not fail the scrape, such as skipped lines.'),
+  last_scrape: time('Start of the last scrape.'),
+  duration_ms: count('Duration of the last scrape.'),
+  interval_ms: count('Time between scrapes.'),
+  timeout_ms: count('Maximum duration of a scrape.'),
+  samples: count('Samples in the last page.'),
+  series: count('Series after relabelling.'),
+  wire_bytes: count('Size of the last page on the wire.'),
+  scrapes: count('Scrapes since the target was discovered.'),
+  failures: count('Failed scrapes.'),
+  missed: count('Scrapes skipped because the previous one was still running.'),
+  whole_reads: count('Pages with different series than the page before.'),
 })
 
 export const targetsDocument = named(
   'Targets',
-  object('What is scraped.', {
+  object('Scraped targets.', {
     enabled: flag('Targets, or sources of targets, are configured.'),
     jobs: list(
-      'Jobs: one for each of `targets` and of `scrape_configs`.',
+      'Jobs, one for each entry of `targets` and `scrape_configs`.',
       object('A job.', {
         name: text('`job_name`.'),
         up: count('Targets whose last scrape succeeded.'),
         down: count('Targets whose last scrape failed.'),
-        unknown: count('Targets that were not scraped yet.'),
-        dropped_total: count('Targets that are not scraped here.'),
+        unknown: count('Targets without a scrape yet.'),
+        dropped_total: count('Targets not scraped by this agent.'),
         sources: list(
-          'Where its targets come from.',
+          'Sources of targets.',
           object('A source.', {
             kind: text('`static`, `file`, `http`, `dns`, `docker` or `kubernetes`.'),
-            connected: flag('It answers.'),
-            reason: text('Why it does not; the targets that it told last stay.'),
-            targets: count('That it told last.'),
+            connected: flag('The source answers.'),
+            reason: text('Why it does not answer; its last targets are kept.'),
+            targets: count('Number of targets in its last answer.'),
           }),
         ),
-        targets: list(
-          'Those that are down come first; of all jobs together at most 1,000 are shown.',
-          target,
-        ),
+        targets: list('Targets, those that are down first; at most 1,000 for all jobs together.', target),
         dropped: list(
-          'At most 100.',
-          object('A target that is not scraped here.', {
-            discovered_labels: labels('As discovery told it.'),
-            reason: text('`relabelling`, `shard`, or what is wrong with it.'),
+          'Targets not scraped by this agent, at most 100.',
+          object('A target not scraped by this agent.', {
+            discovered_labels: labels('Labels from discovery.'),
+            reason: text('`relabelling`, `shard`, or the error.'),
           }),
         ),
       }),

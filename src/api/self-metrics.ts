@@ -138,13 +138,13 @@ export function selfMetrics(namespace: string, source: SelfMetricsSource): SelfM
         }),
       )
     counter('collected', 'collected, by type', 'signal_type', emit => source.collected(emit))
-    counter('exported', 'that the endpoint acknowledged', 'endpoint', emit => source.exported(emit))
+    counter('exported', 'acknowledged by the endpoint', 'endpoint', emit => source.exported(emit))
     counter('dropped', 'lost, by reason', 'reason', emit => source.dropped(emit))
   }
 
   registry.collector(
     named('degraded'),
-    'Subsystems that do not work, or do less than asked, by how many reasons; svc status tells them.',
+    'Number of reasons why a subsystem is degraded; svc status lists them.',
     'gauge',
     ['subsystem'],
     emit => source.degraded((subsystem, reasons) => emit(reasons, subsystem)),
@@ -168,42 +168,42 @@ export function selfMetrics(namespace: string, source: SelfMetricsSource): SelfM
   )
   registry.collector(
     named('ebpf_ringbuf_lost_total'),
-    'Events that found no room in the ring buffer.',
+    'Events lost because the ring buffer was full.',
     'counter',
     [],
     emit => emit(source.ringbuf().lost),
   )
   registry.collector(
     named('ebpf_ringbuf_absorbed_bytes_total'),
-    'Bytes of events that were moved from the ring buffer to memory because they were not read in time.',
+    'Bytes of events moved from the ring buffer to memory because they were not read in time.',
     'counter',
     [],
     emit => emit(source.ringbuf().absorbedBytes),
   )
   registry.collector(
     named('ebpf_ringbuf_backlog_bytes'),
-    'Memory that such events have now.',
+    'Current memory of events moved out of the ring buffer.',
     'gauge',
     [],
     emit => emit(source.ringbuf().heldBytes),
   )
   registry.collector(
     named('ebpf_ringbuf_backlog_peak_bytes'),
-    'Most memory that they have had since the start.',
+    'Largest memory of events moved out of the ring buffer, since the start.',
     'gauge',
     [],
     emit => emit(source.ringbuf().peakBytes),
   )
   registry.collector(
     named('ebpf_perf_events_total'),
-    'Events read from perf buffers, which stand in for the ring buffer before Linux 5.8.',
+    'Events read from perf buffers, which replace the ring buffer before Linux 5.8.',
     'counter',
     ['cpu'],
     emit => source.perf((cpu, received) => emit(received, String(cpu))),
   )
   registry.collector(
     named('ebpf_perf_lost_total'),
-    'Events that found no room in perf buffers.',
+    'Events lost because a perf buffer was full.',
     'counter',
     ['cpu'],
     emit => source.perf((cpu, _received, lost) => emit(lost, String(cpu))),
@@ -211,7 +211,7 @@ export function selfMetrics(namespace: string, source: SelfMetricsSource): SelfM
 
   registry.collector(
     named('ebpf_capture_total'),
-    'What the kernel side of the capture counted, by event.',
+    'Counters of the kernel side of the capture, by event.',
     'counter',
     ['event'],
     emit => source.capture((event, total) => emit(total, event)),
@@ -228,7 +228,7 @@ export function selfMetrics(namespace: string, source: SelfMetricsSource): SelfM
     })
   registry.collector(
     named('profiling_events_total'),
-    'What the sampler counted: samples by kind, stacks by how they ended, and what was lost.',
+    'Counters of the sampler: samples by kind, outcomes of stacks, and losses.',
     'counter',
     ['event'],
     emit => {
@@ -238,7 +238,7 @@ export function selfMetrics(namespace: string, source: SelfMetricsSource): SelfM
   )
   registry.collector(
     named('profiling_cpu_seconds_total'),
-    'CPU time that samples stand for, all CPUs together.',
+    'CPU time represented by samples, all CPUs together.',
     'counter',
     ['state'],
     emit => {
@@ -248,50 +248,50 @@ export function selfMetrics(namespace: string, source: SelfMetricsSource): SelfM
       emit((stats.counters.idle_ns ?? 0) / 1e9, 'idle')
     },
   )
-  profiling('map_bytes', 'Memory of the sampler’s maps in the kernel.', 'gauge', of => of.mapBytes)
-  profiling('table_bytes', 'Unwind tables in use, which are part of it.', 'gauge', of => of.tableBytes)
+  profiling('map_bytes', 'Memory of the sampler’s BPF maps.', 'gauge', of => of.mapBytes)
+  profiling('table_bytes', 'Part of the maps’ memory for unwind tables in use.', 'gauge', of => of.tableBytes)
   profiling('symbol_bytes', 'Memory of symbol tables.', 'gauge', of => of.symbolBytes)
-  profiling('frames', 'Distinct frames of user space that were met.', 'gauge', of => of.frames)
-  profiling('frames_named', 'Of them those that have a name.', 'gauge', of => of.framesNamed)
+  profiling('frames', 'Distinct user-space frames seen.', 'gauge', of => of.frames)
+  profiling('frames_named', 'Distinct user-space frames with a name.', 'gauge', of => of.framesNamed)
 
   surroundingsMetrics(registry, named, () => source.surroundings())
   scrapingMetrics(registry, named, () => source.scraping())
 
   registry.collector(
     named('request_metrics_overflowed_total'),
-    'Calls that went to an overflow series, for want of room for one of their own.',
+    'Calls counted in an overflow series, because there was no memory for their own.',
     'counter',
     [],
     emit => emit(source.requestMetrics().overflowed),
   )
   registry.collector(
     named('spans_joined_total'),
-    'Server spans that became children of a client span of this host.',
+    'Server spans joined to their client span on this host.',
     'counter',
     [],
     emit => emit(source.joins().joined),
   )
   registry.collector(
     named('spans_unjoined_total'),
-    'Server spans that waited for a client span of this host in vain.',
+    'Server spans that waited for a client span on this host and did not get one.',
     'counter',
     [],
     emit => emit(source.joins().expired),
   )
   registry.collector(
     named('telemetry_exchanges_total'),
-    'Exports of telemetry by other programs, of which no spans are made.',
+    'Telemetry exports of other programs, which get no spans.',
     'counter',
     [],
     emit => emit(source.telemetry()),
   )
 
-  const requests = registry.counter(named('export_requests_total'), 'Export requests that ended.', [
+  const requests = registry.counter(named('export_requests_total'), 'Completed export requests.', [
     'endpoint',
     'signal_type',
     'status',
   ])
-  const errors = registry.counter(named('export_errors_total'), 'Export requests that failed.', [
+  const errors = registry.counter(named('export_errors_total'), 'Failed export requests.', [
     'endpoint',
     'signal_type',
     'error_type',
@@ -307,21 +307,21 @@ export function selfMetrics(namespace: string, source: SelfMetricsSource): SelfM
   ])
   registry.collector(
     named('export_queue_size'),
-    'Items that wait for export.',
+    'Items waiting for export.',
     'gauge',
     ['signal_type'],
     emit => source.queued((signal, items) => emit(items, signal)),
   )
   registry.collector(
     named('export_queue_bytes'),
-    'Bytes that wait for export, in memory or on disk.',
+    'Bytes waiting for export, in memory or on disk.',
     'gauge',
     ['signal_type'],
     emit => source.queuedBytes((signal, bytes) => emit(bytes, signal)),
   )
   registry.collector(
     named('export_queue_recovered_total'),
-    'Items that a former process had left in the queue on disk.',
+    'Items in the disk queue at the start, left by a previous process.',
     'counter',
     ['signal_type'],
     emit => source.recovered((signal, items) => emit(items, signal)),
@@ -335,16 +335,16 @@ export function selfMetrics(namespace: string, source: SelfMetricsSource): SelfM
       const disk = source.disk()
       if (disk !== undefined) emit(value(disk))
     })
-  ofDisk('disk_queue_bytes', 'Bytes of all files of the queue on disk.', ({ bytes }) => bytes)
-  ofDisk('disk_queue_max_bytes', 'Bound of the queue on disk.', ({ maxBytes }) => maxBytes)
+  ofDisk('disk_queue_bytes', 'Size of all files of the disk queue.', ({ bytes }) => bytes)
+  ofDisk('disk_queue_max_bytes', 'Size limit of the disk queue.', ({ maxBytes }) => maxBytes)
   ofDisk(
     'disk_queue_degraded',
-    'Whether batches are kept in memory because the disk does not take them.',
+    'Whether batches stay in memory because the disk does not work: 1 if they do.',
     ({ degraded }) => (degraded ? 1 : 0),
   )
   registry.collector(
     named('processor_outcomes_total'),
-    'What processors did to items, by rule and outcome.',
+    'Outcomes of processors, by rule and outcome.',
     'counter',
     ['processor', 'signal_type', 'rule', 'outcome'],
     emit =>
@@ -357,14 +357,14 @@ export function selfMetrics(namespace: string, source: SelfMetricsSource): SelfM
   cpuMetrics(registry, named, () => source.cpu())
   registry.collector(
     named('previous_runs_total'),
-    'Runs before this one by what ended them, as far as they are noted in the directory of svc.',
+    'Previous runs by the cause of their end, as recorded in the state directory.',
     'counter',
     ['cause'],
     emit => source.previousRuns((cause, runs) => emit(runs, cause)),
   )
   registry.collector(
     named('share_losses_total'),
-    'Times that a user or container that had its share of a table did not get more (refused), or gave some up for another (taken).',
+    'Times that a user or container at its share of a table was refused more (refused), or lost some to another one (taken).',
     'counter',
     ['table', 'reason'],
     emit =>
@@ -382,7 +382,7 @@ export function selfMetrics(namespace: string, source: SelfMetricsSource): SelfM
   )
   registry.collector(
     named('go_goroutines'),
-    'Concurrent work of the runtime: active asynchronous resources.',
+    'Active asynchronous resources of the runtime.',
     'gauge',
     [],
     emit => emit(process.getActiveResourcesInfo().length),
@@ -390,21 +390,21 @@ export function selfMetrics(namespace: string, source: SelfMetricsSource): SelfM
 
   registry.collector(
     named('self_spans_lost_total'),
-    'Operations of the agent itself that were not traced for want of room.',
+    'Operations of the agent that were not traced for lack of memory.',
     'counter',
     [],
     emit => emit(source.selfSpansLost()),
   )
   registry.collector(
     named('config_last_reload_successful'),
-    'Whether the last reload of the configuration, or the start, succeeded.',
+    'Whether the last reload of the configuration, or the start, succeeded: 1 if it did.',
     'gauge',
     [],
     emit => emit(Number(source.reloads().lastSuccessful)),
   )
   registry.collector(
     named('config_last_reload_success_timestamp_seconds'),
-    'When the configuration was last taken up.',
+    'Time when a configuration was last applied.',
     'gauge',
     [],
     emit => emit(source.reloads().lastSuccessMs / 1000),
@@ -422,21 +422,21 @@ export function selfMetrics(namespace: string, source: SelfMetricsSource): SelfM
   )
   registry.collector(
     named('config_info'),
-    'The configuration that runs, by its hash; always 1.',
+    'Hash of the active configuration; the value is always 1.',
     'gauge',
     ['hash'],
     emit => emit(1, source.reloads().hash),
   )
   registry.collector(
     named('insecure_listen'),
-    'Whether the management API listens beyond this host without a token or client certificates.',
+    'Whether the management API is reachable from other hosts without a token or client certificates: 1 if it is.',
     'gauge',
     [],
     emit => emit(Number(source.exposed())),
   )
   registry.collector(
     named('api_responses_total'),
-    'Answers of the management API, those to requests that could not be read included.',
+    'Responses of the management API, including those to unreadable requests.',
     'counter',
     ['code'],
     emit => {
@@ -445,7 +445,7 @@ export function selfMetrics(namespace: string, source: SelfMetricsSource): SelfM
   )
   registry.collector(
     named('api_refused_total'),
-    'Requests that the management API refused, by reason.',
+    'Requests rejected by the management API, by reason.',
     'counter',
     ['reason'],
     emit => {
@@ -457,14 +457,14 @@ export function selfMetrics(namespace: string, source: SelfMetricsSource): SelfM
   )
   registry.collector(
     named('api_connections_dropped_total'),
-    'Connections to the management API that were closed because too many were open.',
+    'Connections to the management API closed because too many were open.',
     'counter',
     [],
     emit => emit(source.api()?.dropped_connections ?? 0),
   )
   registry.collector(
     named('api_tls_handshakes_failed_total'),
-    'TLS handshakes with the management API that failed.',
+    'Failed TLS handshakes with the management API.',
     'counter',
     [],
     emit => emit(source.api()?.failed_handshakes ?? 0),

@@ -99,7 +99,7 @@ test('a path that is not there is the error object', async () => {
   ]) {
     const reply = await ask(port, path)
     assert.equal(reply.status, 404)
-    const message = `cannot answer ${path}: there is no such path`
+    const message = `cannot answer ${path}: path not found`
     assert.deepEqual(JSON.parse(reply.text), { error: 'not_found', message, details: { path } })
   }
 })
@@ -217,8 +217,8 @@ test('a body of POST is empty or an object without keys', async () => {
   await check('{}', undefined, 415)
   await check('{}', 'text/plain', 415, /application\/json/)
   await check('{}', 'application/json; charset=latin1', 415)
-  await check('{"force":true}', jsonType, 400, /takes no body, and "force" is in it/)
-  await check('{"a":x}', jsonType, 400, /no JSON, see character 6/)
+  await check('{"force":true}', jsonType, 400, /unexpected key "force"; send no body/)
+  await check('{"a":x}', jsonType, 400, /not valid JSON, see character 6/)
   await check('[]', jsonType, 400)
   await check('null', jsonType, 400)
   await check('"secret', jsonType, 400, /^(?!.*secret).*see character 8/)
@@ -249,11 +249,11 @@ test('an operation that takes a body is handed an object, and refuses anything e
   const jsonType = 'application/json'
   await check('{"rules":"ä"}', jsonType, 200, /^\{"body":\{"rules":"ä"\}\}$/m)
   await check('{}', jsonType, 200, /^\{"body":\{\}\}$/m)
-  await check('', jsonType, 400, /no JSON/)
-  await check('{"rules":"a"}', 'text/plain', 415, /an object in JSON with Content-Type: application\/json/)
-  await check('[]', jsonType, 400, /it takes an object in JSON/)
+  await check('', jsonType, 400, /not valid JSON/)
+  await check('{"rules":"a"}', 'text/plain', 415, /send a JSON object with Content-Type: application\/json/)
+  await check('[]', jsonType, 400, /send a JSON object/)
   await check('{"a":', jsonType, 400, /see character 6/)
-  await check(`{"a":"${'x'.repeat(65_536)}"}`, jsonType, 413, /over 65536 bytes/)
+  await check(`{"a":"${'x'.repeat(65_536)}"}`, jsonType, 413, /larger than 65536 bytes/)
   const none = await ask(api.port, '/take', { method: 'POST' })
   assert.equal(none.status, 415)
 })
@@ -453,7 +453,7 @@ test('a port that is taken is refused with the name of who has it', async () => 
     (error: StartError) => {
       assert.equal(error.exitCode, 1)
       const listen = `cannot listen on 127\\.0\\.0\\.1:${port} \\(self_telemetry\\.listen\\)`
-      assert.match(error.message, new RegExp(`^${listen}: the port is taken by .+ \\(pid ${process.pid}\\)`))
+      assert.match(error.message, new RegExp(`^${listen}: the port is in use by .+ \\(pid ${process.pid}\\)`))
       return true
     },
   )

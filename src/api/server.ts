@@ -29,14 +29,14 @@ export interface ApiOptions {
   readonly settings: ApiSettings
   readonly operations: readonly Operation[]
   readonly log: Logger
-  /** Who is at the other end of a connection, of the kernel. */
+  /** The user of the peer of a connection, from the kernel. */
   readonly peerUser: PeerUser
   /** Left out: one connection is accepted in a turn of the loop. */
   readonly duplicate?: Duplicate
   /** Lets browsers in; left out: none. */
   readonly browserKey?: BrowserKey | undefined
   readonly limits?: Partial<ApiLimits>
-  /** Told of every request that was read and answered. */
+  /** Called for every request that was read and answered. */
   readonly observe?: (request: Answered) => void
 }
 
@@ -61,33 +61,33 @@ export interface Api {
   readonly port: number
   /** The URL of a path, with an address that works from this host. */
   url(path: string): string
-  /** Listens beyond this host, and asks for neither a token nor a certificate. */
+  /** Reachable from other hosts, without a token or certificate. */
   readonly exposed: boolean
-  /** Path of the admin socket, '' where there is none. */
+  /** Path of the admin socket, '' if there is none. */
   readonly socket: string
   /** Why there is no admin socket though one is configured. */
   readonly socketFault: string | undefined
   stats(): ApiStats
   /**
    * Prepares to follow other settings. `listen`, `admin_socket` and `tls.enabled` stay as they are. Reads the files of
-   * TLS anew; throws, in words, where they or the settings cannot serve.
+   * TLS again; throws, in words, if they or the settings cannot be used.
    */
   prepare(settings: ApiSettings): Change
-  /** The end has begun: answers that go on end, and each connection with its next answer. */
+  /** The agent is ending: followed documents end, and each connection after its next answer. */
   finish(): void
   close(): Promise<void>
 }
 
 const subject = 'the management API'
 
-/** Starts to listen. Rejects with a `StartError` when it cannot, or when it was asked for what it cannot guard. */
+/** Starts to listen. Rejects with a `StartError` if it cannot, or if the settings cannot be secured. */
 export async function startApi(options: ApiOptions): Promise<Api> {
   const { settings, operations, log, observe, peerUser, browserKey } = options
   const limits = { ...defaultLimits, ...options.limits }
   const address = parseListenAddress(settings.listen)
   if (!address) {
     throw unusable(
-      `self_telemetry.listen is "${settings.listen}", and ":19090", "127.0.0.1:19090" or "[::1]:19090" is meant`,
+      `self_telemetry.listen is "${settings.listen}"; write it as ":19090", "127.0.0.1:19090" or "[::1]:19090"`,
     )
   }
   const tls = settings.tls.enabled ? await import('./tls-files.ts') : undefined
@@ -163,7 +163,7 @@ export async function startApi(options: ApiOptions): Promise<Api> {
           const otherClients = renewed.ca !== material?.ca
           material = renewed
           main.setTls(renewed)
-          // Who was let in by the old authorities, or without any, has to show a certificate anew.
+          // Clients admitted by the old authorities, or without any, have to present a certificate again.
           if (otherClients) main.connections.leave()
         },
         abort() {},

@@ -35,11 +35,11 @@ export function surroundingsMetrics(
 ): void {
   const declare = (name: string, help: string, kind: 'counter' | 'gauge', value: Value) =>
     registry.collector(named(name), help, kind, [], emit => emit(value(source())))
-  declare('discovery_containers', 'Containers that are there.', 'gauge', ({ containers }) => containers)
+  declare('discovery_containers', 'Containers on this host.', 'gauge', ({ containers }) => containers)
   declare('discovery_pods', 'Pods of this node.', 'gauge', ({ pods }) => pods)
   registry.collector(
     named('discovery_connected'),
-    'Whether a source of metadata that there is answers.',
+    'Whether a source of metadata answers: 1 if it does.',
     'gauge',
     ['source'],
     emit => {
@@ -48,7 +48,7 @@ export function surroundingsMetrics(
   )
   registry.collector(
     named('process_attributes_dropped_total'),
-    'Attributes of OTEL_RESOURCE_ATTRIBUTES of processes, and of annotations resource.opentelemetry.io/ of pods, that were not taken, or cut: not_allowed (neither service.* nor deployment.*, nor in agent.discovery.process_attributes); too_many; too_long; memory.',
+    'Attributes from OTEL_RESOURCE_ATTRIBUTES of processes, and from annotations resource.opentelemetry.io/ of pods, that were ignored or cut: not_allowed (neither service.* nor deployment.*, nor in agent.discovery.process_attributes); too_many; too_long; memory.',
     'counter',
     ['reason'],
     emit => {
@@ -57,7 +57,7 @@ export function surroundingsMetrics(
   )
   registry.collector(
     named('process_memory_unread_total'),
-    'Looks at what processes keep in their memory that were not answered, by reader: strings (command lines and environments: they go by the names of their programs), tls (libraries are found later), profiles (functions of V8 and CPython have no names). Reasons: late (no answer in time, as where a file system that hangs keeps the lock of their memory, or what it has in there); refused (others of their user or container wait for that); busy (answers took so long that svc waits for no more of them now); unavailable (svc-probe does not run).',
+    'Failed reads of process memory, by reader: strings (command lines and environments; such processes are named after their programs), tls (libraries are found later), profiles (functions of V8 and CPython have no names). Reasons: late (no answer in time, for example because a hanging file system holds the lock of that memory); refused (other reads for the same user or container are waiting); busy (answers took so long that svc waits for no more of them now); unavailable (svc-probe is not running).',
     'counter',
     ['reader', 'reason'],
     emit => {
@@ -65,44 +65,42 @@ export function surroundingsMetrics(
         for (const [reason, count] of Object.entries(lost)) emit(count, reader, reason)
     },
   )
-  declare('gpu_devices', 'GPUs that are measured.', 'gauge', ({ gpus }) => gpus)
+  declare('gpu_devices', 'Measured GPUs.', 'gauge', ({ gpus }) => gpus)
   registry.collector(
     named('log_records_total'),
-    'Log records that were read, by source.',
+    'Log records read, by source.',
     'counter',
     ['source'],
     emit => {
       for (const [name, records] of source().records) emit(records, name)
     },
   )
-  declare('log_files', 'Log files that are followed.', 'gauge', ({ logFiles }) => logFiles)
-  declare('log_behind_bytes', 'Bytes in them that are not read yet.', 'gauge', of => of.logBehindBytes)
-  declare('log_read_bytes_total', 'Bytes that were read of them.', 'counter', of => of.logReadBytes)
-  declare(
-    'log_truncations_total',
-    'Log files that were cut while they were followed.',
-    'counter',
-    of => of.logTruncations,
-  )
+  declare('log_files', 'Followed log files.', 'gauge', ({ logFiles }) => logFiles)
+  declare('log_behind_bytes', 'Unread bytes in followed log files.', 'gauge', of => of.logBehindBytes)
+  declare('log_read_bytes_total', 'Bytes read from followed log files.', 'counter', of => of.logReadBytes)
+  declare('log_truncations_total', 'Log files truncated while followed.', 'counter', of => of.logTruncations)
   declare(
     'log_lost_rotations_total',
-    'Rotated log files that were gone, or compressed, before they were read.',
+    'Rotated log files deleted or compressed before they were read.',
     'counter',
     of => of.logLostRotations,
   )
   declare(
     'log_left_out',
-    'Log files that are there and not followed, and directories that are not gone through to their end, as their owners have their share.',
+    'Log files not followed, and directories not scanned to the end, because their owners have reached their share.',
     'gauge',
     of => of.logLeftOut,
   )
   declare(
     'log_cut_texts_total',
-    'Times that what waited in a log for the end of its line or record was handed on as it was, as too much waited.',
+    'Incomplete lines or records of logs that were sent as they were, because too much was buffered.',
     'counter',
     of => of.logCutTexts,
   )
-  declare('log_paused', 'Whether no log is read because the queue is full.', 'gauge', ({ logPaused }) =>
-    logPaused ? 1 : 0,
+  declare(
+    'log_paused',
+    'Whether reading of logs is paused because the queue is full: 1 if it is.',
+    'gauge',
+    ({ logPaused }) => (logPaused ? 1 : 0),
   )
 }

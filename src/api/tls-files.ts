@@ -14,7 +14,7 @@ export interface TlsSettings {
   readonly client_ca_file: string
 }
 
-/** What a secure context is made of, spelled as `node:tls` has it, and who may come. */
+/** Options of a secure context, spelled as in `node:tls`, and checks of clients. */
 export interface TlsMaterial extends SecureContextOptions {
   readonly cert: string
   readonly key: string
@@ -23,7 +23,7 @@ export interface TlsMaterial extends SecureContextOptions {
   readonly clients?: ClientCertificates
 }
 
-/** What is asked of clients. */
+/** Requirements for clients. */
 export interface ClientCertificates {
   /** A handshake without a certificate of `ca` fails. */
   readonly verified: boolean
@@ -31,7 +31,7 @@ export interface ClientCertificates {
   admits(socket: TLSSocket): boolean
 }
 
-/** Certificates of the authorities in `ca`, from everybody. */
+/** All clients need a certificate of the authorities in `ca`. */
 const verifiedClients: ClientCertificates = { verified: true, admits: ({ authorized }) => authorized }
 
 /**
@@ -58,7 +58,7 @@ export function readTlsFiles(settings: TlsSettings, where: string, now: number =
   checkDates(leaf!, now, certFault)
   if (!leaf!.checkPrivateKey(privateKeyIn(key, keyFault)))
     throw keyFault(
-      `it is not the key of the certificate in ${where}.cert_file (${settings.cert_file}); write both anew`,
+      `it does not match the certificate in ${where}.cert_file (${settings.cert_file}); install a matching pair`,
     )
   let ca: string | undefined
   if (settings.client_ca_file !== '') {
@@ -69,7 +69,7 @@ export function readTlsFiles(settings: TlsSettings, where: string, now: number =
   try {
     createSecureContext(context)
   } catch (error) {
-    throw certFault(`OpenSSL refuses it: ${errorText(error)}`, error)
+    throw certFault(`OpenSSL rejects it: ${errorText(error)}`, error)
   }
   return ca === undefined ? context : { ...context, clients: verifiedClients }
 }

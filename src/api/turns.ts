@@ -1,4 +1,4 @@
-// Answers take turns, so that nobody who asks for many keeps the loop from anything else.
+// Answers take turns, so that a client with many requests does not block the loop.
 
 /** Requests of one client that wait, and of all: each takes some kilobytes. */
 const mostOfOne = 1_024
@@ -7,8 +7,8 @@ const most = 8_192
 const mostHeldMs = 50
 
 /**
- * One answer is made in each turn of the event loop, and of those that wait the next client's: connections are accepted
- * and probes answered between any two, however many one client asks for at once.
+ * Each turn of the event loop makes one answer, alternating between the waiting clients: connections are accepted and
+ * probes answered between any two, however many requests one client sends.
  */
 export class Turns {
   /** By client, in the order of their turns. */
@@ -16,14 +16,14 @@ export class Turns {
   #size = 0
   /** An answer was made in this turn. */
   #taken = false
-  /** A connection came in this turn: another may be behind it, of whoever asks for a probe. */
+  /** A connection was accepted in this turn: another one, for a probe, may be next in line. */
   #accepted = false
   /** When answers were first held for that; 0: they are not. Milliseconds of `performance.now()`. */
   #heldMs = 0
 
   /**
-   * Makes an answer now, or when it is its turn; undefined where too many wait. `client`: who asks, asked for only where
-   * there is a line.
+   * Makes an answer now, or in its turn; undefined if too many wait. `client`: the client, only called if there is a
+   * queue.
    */
   make<T>(client: () => string, work: () => T | Promise<T>): T | Promise<T> | undefined {
     if (!this.#taken) {
@@ -46,7 +46,7 @@ export class Turns {
     })
   }
 
-  /** A connection was accepted: those behind it come first, for a bounded time. */
+  /** A connection was accepted: those behind it come first, for a limited time. */
   accepted(): void {
     this.#accepted = true
     if (!this.#taken) this.#take()

@@ -1,4 +1,4 @@
-// What the management API answers, and what it asks of the agent to do so.
+// Answers of the management API, and its view of the agent.
 
 import type { Problem } from '../config/index.ts'
 import type { ProfileFile, ProfileKind } from '../lib/profile-file.ts'
@@ -30,7 +30,7 @@ export type { UiSource } from './ui/source.ts'
 
 export interface Health {
   readonly healthy: boolean
-  /** What is stuck, in words; only where `healthy` is false. */
+  /** What is stuck, in words; only if `healthy` is false. */
   readonly reason?: string
 }
 
@@ -50,13 +50,13 @@ export type VarsDocument = Of<typeof varsDocument>
 /** `ok`, or `failed: ` and the reason. A subsystem that is switched off is `ok`. */
 export type ReadinessChecks = Of<typeof readinessDocument>['checks']
 
-/** A subsystem that does not work, or does less than it was asked to. */
+/** A degraded subsystem: it does not work, or does less than requested. */
 export type Degradation = StatusDocument['degraded'][number]
 
-/** What asked for a reload: SIGHUP, the look at the files, or `POST /admin/reload`. */
+/** Cause of a reload: SIGHUP, the check of the files, or `POST /admin/reload`. */
 export type ReloadCause = 'signal' | 'file' | 'request'
 
-/** How a reload of the configuration ended. `message` is one sentence for whoever asked. */
+/** Result of a reload of the configuration. `message` is one sentence. */
 export type ReloadResult =
   | {
       /** Both are a success; nothing was done where nothing had changed. */
@@ -64,7 +64,7 @@ export type ReloadResult =
       readonly message: string
       /** In effect now. */
       readonly changed: readonly string[]
-      /** Differ from what runs, and wait for a restart. */
+      /** Differ from the running configuration, and take effect after a restart. */
       readonly restart: readonly string[]
       readonly hash: string
     }
@@ -82,11 +82,11 @@ export interface Browsers {
   link(): string
 }
 
-/** What the API reads of the running agent. All but the last group answer at once, from memory. */
+/** The API's view of the running agent. All but the last group answer at once, from memory. */
 export interface AgentView {
   health(): Health
   readiness(): ReadinessChecks
-  /** What to know of an agent that is ready. */
+  /** Warnings of an agent that is ready. */
   warnings(): readonly string[]
   status(): StatusDocument
   ebpf(): EbpfDocument
@@ -98,7 +98,7 @@ export interface AgentView {
   targets(): TargetsDocument
   /** The newest first; none where logs are not collected. */
   recentLogs(query: RecentLogQuery): readonly RecentLog[]
-  /** Of the process with a number, or of those that listen at a port; 0 where it is not asked for. */
+  /** The process with a number, or the processes on a port; 0 if not requested. */
   processes(pid: number, port: number): Promise<ProcessesDocument>
   pipeline(): PipelineDocument
   /** The whole effective configuration, secrets redacted. */
@@ -107,7 +107,7 @@ export interface AgentView {
   /** Recent log records, one JSON object a line. */
   logs(): string
   readonly registry: Registry
-  /** What the page and the commands ask for; undefined: `self_telemetry.ui.enabled` is false. */
+  /** Data of the page and the commands; undefined: `self_telemetry.ui.enabled` is false. */
   readonly ui: UiSource | undefined
   /** Undefined where there is no page. */
   readonly browsers: Browsers | undefined
@@ -116,14 +116,14 @@ export interface AgentView {
   readonly profiles: readonly ProfileKind[]
 
   reload(): Promise<ReloadResult>
-  /** Sends what is queued, within the bound of a shutdown. */
+  /** Exports the queued data, at most as long as a shutdown. */
   flush(): Promise<Omit<FlushDocument, 'status'>>
   /** A text says why it cannot be now: another one is being taken. Rejects where the signal aborted it. */
   profile(kind: string, seconds: number, debug: number, signal: AbortSignal): Promise<ProfileFile | string>
 
   /** Records processes of the host. Rejects where the signal aborted it. */
   takeProfile(request: ProfileRequest): Promise<TakenProfile | ProfileRefusal>
-  /** What was recorded, in a format. */
+  /** A recording, in a format. */
   profileFile(taken: TakenProfile, request: ProfileRequest, format: ProfileFormat): Promise<ProfileFile>
 }
 
@@ -131,9 +131,9 @@ export interface AgentView {
 export interface BannerLine {
   readonly state: 'ok' | 'limited' | 'off' | 'none' | 'failed'
   readonly name: string
-  /** What works, or why it does not. */
+  /** Summary, or the reason why it does not work. */
   readonly detail: string
-  /** What to do about it. */
+  /** How to fix it. */
   readonly hint?: string
 }
 
@@ -141,11 +141,11 @@ export interface BannerLine {
 export interface RunningAgent {
   readonly view: AgentView
   banner(): readonly BannerLine[]
-  /** Where to look: URLs of the management API and what they show; none where it is off. */
+  /** URLs of the management API and their content; none if it is off. */
   links(): readonly { readonly what: string; readonly url: string }[]
   /** A link that opens the page, for a terminal alone; undefined where there is no page. */
   pageLink(): string | undefined
-  /** Takes up a changed configuration; `cause` is what asked for it. */
+  /** Applies a changed configuration; `cause` is the trigger. */
   reload(cause: ReloadCause): Promise<ReloadResult>
   /** Notes for the next run why this one ends. The first word counts. */
   ended(cause: RunCause, detail?: string): void

@@ -88,7 +88,7 @@ test('an address that is taken is no mistake of the configuration', async t => {
   const env = { ...apart, SVC_AGENT_EBPF_ENABLED: 'false', SVC_SELF_TELEMETRY_LISTEN: `127.0.0.1:${port}` }
   const { code, talk } = await svc(['run'], { env, cwd: directory })
   assert.equal(code, ExitCode.general, talk)
-  assert.match(talk, /the port is taken by/)
+  assert.match(talk, /the port is in use by/)
 })
 
 test('what this user may not read or write has a code of its own', { skip }, async t => {

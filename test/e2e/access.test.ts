@@ -218,8 +218,8 @@ test('in a browser the link opens the page, and takes its key out of sight', {
   await isTold(page)
   // Who has no link is asked who they are, and a link of another run says so.
   for (const [hash, want] of [
-    ['', /Who are you/],
-    ['#key=of-another-run', /the agent was started anew/],
+    ['', /Sign-in/],
+    ['#key=of-another-run', /the agent was restarted/],
   ] as const) {
     const { page: other } = await browser.open(`http://127.0.0.1:${agent.port}/ui${hash}`, { headers })
     await other.waitForSelector('main form.card')
@@ -233,8 +233,8 @@ test('commands tell a user without rights what to do', { skip }, async () => {
   const asNobody = (...command: string[]) =>
     svc([...command, '--config', agent.file], { uid: nobody, cwd: '/' })
   for (const [command, want] of [
-    [['ui'], /cannot print a link to the page: .*without a token it is for root .* use sudo/],
-    [['tap', 'traces'], /without a token it is for root .* use sudo/],
+    [['ui'], /cannot print a link to the page: .*without a token, only root .* use sudo/],
+    [['tap', 'traces'], /without a token, only root .* use sudo/],
   ] as const) {
     const { code, talk } = await asNobody(...command)
     assert.equal(code, 4, talk)

@@ -137,7 +137,7 @@ test('rules are tried as it is described, one at a time, and nothing but rules',
   assert.match(wrong.body.toString(), /"line":1,"column":20,/)
   const refused = [
     [{}, /signal.* must be one of/],
-    [{ signal: 'traces' }, /rules.* must be a text/],
+    [{ signal: 'traces' }, /rules.* must be a string/],
     [{ signal: 'traces', rules: '', items: 51 }, /a whole number from 1 to 50/],
     [{ signal: 'traces', rule: '' }, /did you mean rules\?/],
   ] as const

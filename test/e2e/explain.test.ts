@@ -188,7 +188,7 @@ test('what is not seen is explained, with its cause and what fixes it', { skip }
 
   const left = await explained(agent, excluded, 'excluded_port')
   assert.equal(left.verdict, 'not_observed')
-  assert.match(lineOf(left, 'selected', /exclude_ports has/).hint, new RegExp(`take ${excluded} out`))
+  assert.match(lineOf(left, 'selected', /exclude_ports has/).hint, new RegExp(`remove ${excluded} from`))
 
   const unselected = await explained(agent, port, 'not_selected')
   assert.match(lineOf(unselected, 'selected', /discovery\.exclude\[0\] means it/).hint, /open_ports: "\d+"/)
@@ -197,11 +197,11 @@ test('what is not seen is explained, with its cause and what fixes it', { skip }
   const socket: Socket = connect(echo, '127.0.0.1')
   open.push(() => socket.destroy())
   const unknown = await explained(agent, echo, 'unknown_protocol', () => socket.write(Buffer.alloc(64, 7)))
-  assert.match(lineOf(unknown, 'seen', /no protocol that svc knows/).hint, /http1, .*redis/)
+  assert.match(lineOf(unknown, 'seen', /no known protocol/).hint, /http1, .*redis/)
 
   const tls = await explained(agent, inTls.ports[0]!, 'tls_without_symbols')
   lineOf(tls, 'tls', /libssl\.so.*the configuration leaves it out/)
-  assert.notEqual(lineOf(tls, 'seen', /TLS cannot be read/).hint, '')
+  assert.notEqual(lineOf(tls, 'seen', /TLS traffic through .* cannot be decoded/).hint, '')
 
   const early = await explained(agent, old, 'started_before')
   assert.match(lineOf(early, 'seen', /older than svc/).hint, /next request/)
@@ -212,14 +212,14 @@ test('what is not seen is explained, with its cause and what fixes it', { skip }
 
   const down = await explained(agent, plain, 'endpoint_down', () => ask(plain))
   assert.equal(down.verdict, 'limited')
-  assert.match(lineOf(down, 'export', /does not take them/).hint, /svc doctor/)
+  assert.match(lineOf(down, 'export', /export to .* failed/).hint, /svc doctor/)
 
   // Old connections are seen from their next request on.
   await explained(agent, old, 'endpoint_down', () => ask(old, '/', before))
 
   const none = await explain(agent, `port:${await freePort()}`)
   assert.deepEqual(none.subjects, [])
-  assert.match(none.hint, /nothing listens at TCP port \d+; the nearest ports .* are \d+/)
+  assert.match(none.hint, /nothing listens on TCP port \d+; the nearest ports .* are \d+/)
 })
 
 test('where spans are lost on their way is told, and that none are', { skip }, async () => {
@@ -249,7 +249,7 @@ test('where spans are lost on their way is told, and that none are', { skip }, a
   await several()
   // Spans are counted when they are made, calls when they are exported.
   const isSeen = ({ lines }: Subject) =>
-    lines.some(({ topic, text }) => topic === 'seen' && /^[1-9]\d* calls? at port/.test(text))
+    lines.some(({ topic, text }) => topic === 'seen' && /^[1-9]\d* calls? on port/.test(text))
   const fine = await explained(agent, port, '', () => ask(port), isSeen)
   assert.equal(fine.verdict, 'observed')
   lineOf(fine, 'export', new RegExp(`^to ${endpoint}, `))
@@ -285,7 +285,7 @@ test('where spans are lost on their way is told, and that none are', { skip }, a
     Promise.all(Array.from({ length: 500 }, () => ask(port, path, keep))),
   )
   lineOf(full, 'export', /the queue is full: \d+ spans/)
-  lineOf(full, 'export', /does not take them/)
+  lineOf(full, 'export', /export to .* failed/)
 })
 
 test('why nothing is traced at all is told of each process', { skip }, async () => {

@@ -107,7 +107,7 @@ for (const [path, check] of Object.entries(shown))
 /** Tab goes from one thing to the next, and the one that has the focus shows it. */
 async function assertReachable(page: Page, where: string): Promise<void> {
   // Moving parts hold still, so that an element stays what it is.
-  await page.getByRole('button', { name: 'Pause' }).click()
+  await page.getByRole('button', { name: 'Pause updates' }).click()
   await page.evaluate('document.activeElement.blur()')
   const seen = new Set<string>()
   for (let i = 0; i < 25; i++) {
@@ -125,16 +125,16 @@ async function assertReachable(page: Page, where: string): Promise<void> {
     seen.add(focused.what)
   }
   assert.ok(seen.size > 15, `${where}: the focus is caught among ${seen.size}`)
-  await page.getByRole('button', { name: 'Paused' }).click()
+  await page.getByRole('button', { name: 'Resume updates' }).click()
 }
 
 test('a picture that was a table is a picture again', { skip }, async () => {
   const { page, faults } = await browser.open(url('overview'))
   const figure = page.getByRole('figure', { name: 'CPU' })
   await figure.locator('canvas').waitFor({ timeout: patienceMs })
-  await figure.getByRole('button', { name: 'as table' }).click()
+  await figure.getByRole('button', { name: 'Show as table' }).click()
   await figure.locator('table').waitFor()
-  await figure.getByRole('button', { name: 'as picture' }).click()
+  await figure.getByRole('button', { name: 'Show as graphic' }).click()
   await figure.locator('canvas').waitFor()
   assert.deepEqual(faults, [])
   await page.context().close()
@@ -145,7 +145,7 @@ test('the link to the content leads there, and the chosen window goes along with
 }, async () => {
   const { page } = await browser.open(url('overview?w=900'))
   await says(page, 'nginx')
-  await page.getByRole('link', { name: 'Skip to the content' }).focus()
+  await page.getByRole('link', { name: 'Skip to content' }).focus()
   await page.keyboard.press('Enter')
   await page.locator('#main:focus').waitFor({ timeout: patienceMs })
   await page.locator('main').getByRole('link', { name: 'nginx', exact: true }).first().click()
@@ -200,7 +200,7 @@ test('spans that come to a trace while somebody looks at it are shown', { skip }
 
 test('what is not there says why, and what to do', { skip }, async () => {
   const { page } = await browser.open(url(`traces?trace=${traceId}`))
-  await says(page, /window|kept|no such/i)
+  await says(page, /Trace not in the window/)
   await page.goto(url('service?name=nobody'))
   await says(page, /svc explain nobody/)
   await assertAccessible(page, 'a service that is not there')
@@ -215,10 +215,10 @@ test('a page without its token asks for one', { skip }, async () => {
   try {
     const { page } = await browser.open(`http://127.0.0.1:${guarded.port}/ui/agent`)
     await page.getByLabel('Token').fill('wrong')
-    await page.getByRole('button', { name: 'Use it' }).click()
-    await says(page, /was refused/)
+    await page.getByRole('button', { name: 'Use token' }).click()
+    await says(page, /Token rejected/)
     await page.getByLabel('Token').fill('the-token-of-the-page')
-    await page.getByRole('button', { name: 'Use it' }).click()
+    await page.getByRole('button', { name: 'Use token' }).click()
     await says(page, 'self_telemetry.ui.window')
     assert.doesNotMatch(await page.content(), /the-token-of-the-page/)
     await assertAccessible(page, 'the agent behind a token')
@@ -243,12 +243,12 @@ test('pages say that the agent has gone, and come back with it by themselves', {
     await browser.open(`http://${listen}/ui/map`),
   ]
   await says(agentPage, String(first.pid))
-  await says(mapPage, 'Nobody was seen talking yet')
+  await says(mapPage, 'No traffic yet')
   await first.stop()
   await says(mapPage, /does not answer/)
   await says(agentPage, /svc does not answer/, 'header')
-  await agentPage.getByRole('button', { name: 'Read again' }).click()
-  await says(agentPage, /what is shown is the last/)
+  await agentPage.getByRole('button', { name: 'Refresh' }).click()
+  await says(agentPage, /showing the last data received/)
   const second = await start()
   try {
     await says(agentPage, String(second.pid))
@@ -278,10 +278,13 @@ test('rules are tried on what comes by, what is wrong in them is marked, and not
   await page.getByRole('button', { name: 'Drop health checks' }).click()
   const text = (await rules.inputValue()).replace('/health|ready|live/', '/cart/')
   await rules.fill(text)
-  await page.getByRole('button', { name: 'Try', exact: true }).click()
-  await says(page, /^Of \d+ items/)
-  const table = page.getByRole('table', { name: /what the rules do/ })
-  await table.getByRole('button', { name: /^OTLP/ }).first().click()
+  await page.getByRole('button', { name: 'Run trial' }).click()
+  await says(page, /^\d+ items:/)
+  const table = page.getByRole('table', { name: 'Items and their outcomes' })
+  await table
+    .getByRole('button', { name: /^Show OTLP/ })
+    .first()
+    .click()
   await says(page, 'OTLP before')
   await says(page, 'svc validate')
   await assertAccessible(page, 'rules that were tried')

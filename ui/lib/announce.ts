@@ -1,4 +1,4 @@
-// What a screen reader is told of changes that nobody asked for: politely, and not more than once in two seconds.
+// Polite announcements for screen readers, at most one in two seconds.
 
 import { signal } from '@preact/signals'
 

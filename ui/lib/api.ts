@@ -7,7 +7,7 @@ const tokenKey = 'svc-token'
 
 /** Why the agent does not answer us; '' while it does. `token`: it wants one. */
 export const denied = signal<'' | 'token' | 'forbidden'>('')
-/** What the agent said with it. */
+/** The agent's message. */
 export const deniedWhy = signal('')
 
 /** Kept for this tab alone. */
@@ -21,7 +21,7 @@ export function hasToken(): boolean {
   return stored('sessionStorage', tokenKey) !== null
 }
 
-/** What the agent answered in place of a document. */
+/** An error answer of the agent. */
 export class ApiError extends Error {
   readonly status: number
 
@@ -31,7 +31,7 @@ export class ApiError extends Error {
   }
 }
 
-/** The URL of a document with its parameters; those that say nothing are left out. */
+/** The URL of a document with its parameters; empty ones are omitted. */
 export function apiUrl(
   name: string,
   parameters: Readonly<Record<string, string | number | boolean>> = {},
@@ -45,12 +45,12 @@ export function apiUrl(
   return `/ui/api/${name}${text === '' ? '' : `?${text}`}`
 }
 
-/** What a link with a key came to: the cookie is there, or why not. Documents wait for it. */
+/** The exchange of a link's key for a cookie. Requests wait for it. */
 let entering: Promise<void> | undefined
 
 /**
- * Exchanges the key of the link that the page was opened by for a cookie, and takes the key out of the address bar, the
- * history and the way of whoever looks on. Nothing happens without one.
+ * Exchanges the key of the link that opened the page for a cookie, and removes the key from the address bar and the
+ * history. Does nothing without a key.
  */
 export function enter(): void {
   const key = /^#key=([\w-]+)$/.exec(location.hash)?.[1]
@@ -74,7 +74,7 @@ async function exchange(key: string): Promise<void> {
   }
 }
 
-/** Why the link that the page was opened by is none; '' where it was good, or there was none. */
+/** Why the link that opened the page was rejected; '' if it was accepted, or there was none. */
 export const refusedLink = signal('')
 
 async function ask(path: string, signal: AbortSignal, method = 'GET', body?: object): Promise<Response> {
@@ -92,7 +92,7 @@ async function ask(path: string, signal: AbortSignal, method = 'GET', body?: obj
   })
   if (response.ok) return response
   const said = (await response.json().catch(() => ({}))) as { message?: string }
-  const message = said.message ?? `the agent answered ${response.status}`
+  const message = said.message ?? `the agent answered with status ${response.status}`
   // Elsewhere, as for a reload that is switched off, it concerns that alone.
   if ((response.status === 401 || response.status === 403) && path.startsWith('/ui/api/')) {
     deniedWhy.value = message
@@ -107,7 +107,7 @@ export async function read<T>(path: string, signal: AbortSignal): Promise<T> {
   return (await response.json()) as T
 }
 
-/** Asks for something to be done. Rejects with an `Error` in words. */
+/** Posts a request. Rejects with an `Error` in words. */
 export async function post<T>(
   path: string,
   body?: object,
@@ -122,7 +122,7 @@ export async function readText(path: string): Promise<string> {
   return (await ask(path, new AbortController().signal)).text()
 }
 
-/** Calls `line` with each line of a document that goes on; resolves when it ended. */
+/** Calls `line` with each line of a followed document; resolves at its end. */
 export async function readLines<T>(
   path: string,
   signal: AbortSignal,

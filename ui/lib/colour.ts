@@ -1,4 +1,4 @@
-// Colours of series and services: Okabe and Ito's, which people with any kind of sight tell apart.
+// Colours of series and services: the palette of Okabe and Ito, which works for all kinds of colour vision.
 
 const series = 8
 
@@ -11,11 +11,11 @@ export function seriesColour(n: number): string {
 export function nameColour(name: string): string {
   let hash = 2166136261
   for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 16777619)
-  // The last one is grey, which stands for nobody in particular.
+  // The last colour is grey, for everything without its own.
   return seriesColour((hash >>> 0) % (series - 1))
 }
 
-/** What a role comes to now, as `rgb(…)`: canvases know no variables. */
+/** The current value of a role, as `rgb(…)`: canvases know no variables. */
 export function computed(colour: string): string {
   probe.style.color = colour
   document.documentElement.append(probe)

@@ -45,8 +45,14 @@ export function duration(ms: number | null | undefined): string {
   if (ms < 1) return `${digits(ms * 1000)} µs`
   if (ms < 1000) return `${digits(ms)} ms`
   if (ms < 60_000) return `${digits(ms / 1000)} s`
-  if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min ${Math.floor((ms % 60_000) / 1000)} s`
-  return `${Math.floor(ms / 3_600_000)} h ${Math.floor((ms % 3_600_000) / 60_000)} min`
+  if (ms < 3_600_000) return twoUnits(Math.floor(ms / 1000), 'min', 's')
+  return twoUnits(Math.floor(ms / 60_000), 'h', 'min')
+}
+
+/** `5 min`, `5 min 12 s`: `count` is in the smaller unit, 60 of which are one of the larger. */
+function twoUnits(count: number, larger: string, smaller: string): string {
+  const rest = count % 60
+  return `${(count - rest) / 60} ${larger}${rest === 0 ? '' : ` ${rest} ${smaller}`}`
 }
 
 export function percent(value: number | null | undefined): string {

@@ -19,16 +19,16 @@ export interface Overview {
   readonly values: readonly (readonly (number | null)[])[]
 }
 
-/** What pages look back where the URL says nothing. */
+/** Default time window, in seconds. */
 export const defaultSeconds = 300
-/** What the API takes. */
+/** Limits of the API. */
 const leastSeconds = 10
 const mostSeconds = 86_400
 /** It has something to say each second. */
 const quietMs = 10_000
 
 export const overview = signal<Overview | undefined>(undefined)
-/** Why there is none; '' while there is, or will be. */
+/** Why there is no overview; '' if there is one, or one is loading. */
 export const overviewError = signal('')
 
 /** Seconds that pages look back: `w` of the URL. */
@@ -40,7 +40,7 @@ export const windowSeconds = computed(() => {
 /** Why nothing of this host is seen, where that is by its mode; else ''. */
 export const unobserving = computed(() =>
   overview.value?.start.host.mode === 'collector'
-    ? 'A collector observes nothing on its host: set mode: agent there, and restart svc.'
+    ? 'In mode collector, svc observes nothing on its host: set mode: agent, and restart svc.'
     : '',
 )
 

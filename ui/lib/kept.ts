@@ -1,7 +1,7 @@
 import { useRef } from 'preact/hooks'
 import type { Reading } from './live.ts'
 
-/** A reading that shows the last value until the next one is there, so that a changed question makes nothing flicker. */
+/** A reading that shows its last value until the next one arrives, so that a changed query does not flicker. */
 export function useKept<T>(reading: Reading<T>): Reading<T> {
   const last = useRef<T | undefined>(undefined)
   if (reading.value !== undefined) last.current = reading.value

@@ -1,13 +1,13 @@
-// Documents in components: read once, or followed for as long as somebody looks.
+// Documents in components: read once, or followed while the page is visible.
 
 import { signal, useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { ApiError, denied, read, readLines } from './api.ts'
 
-/** The person holds the picture still. What is followed is not read meanwhile. */
+/** Updates are paused by the user. Followed documents are not read while they are. */
 export const paused = signal(false)
 
-/** Nobody sees the page. */
+/** The tab is hidden. */
 export const hidden = signal(document.hidden)
 document.addEventListener('visibilitychange', () => {
   hidden.value = document.hidden
@@ -29,9 +29,9 @@ const firstWaitMs = 500
 const longestWaitMs = 10_000
 
 /**
- * Follows a document (`apiUrl(…)`; undefined: none), again and again after a loss. `line` makes the new value of the one
- * before and a line. Nothing is read while the tab is hidden or the page is paused. One that has said nothing for
- * `quietMs` counts as lost: behind a tunnel nothing else tells.
+ * Follows a document (`apiUrl(…)`; undefined: none), and reconnects after a loss. `line` makes the new value from the
+ * previous one and a line. Nothing is read while the tab is hidden or the page is paused. A document without data for
+ * `quietMs` counts as lost: behind a tunnel there is no other sign.
  */
 export function useLive<Line, T = Line>(
   path: string | undefined,
@@ -107,7 +107,7 @@ class Quiet {
   }
 }
 
-/** Reads a document, anew where its path changes or `again` does, and until it is there. */
+/** Reads a document, again when its path or `again` changes, and retries until it arrives. */
 export function useDocument<T>(path: string | undefined, again: unknown = 0): Reading<T> {
   const reading = useSignal<Reading<T>>(loading)
   const last = useRef('')
@@ -128,7 +128,7 @@ export function useDocument<T>(path: string | undefined, again: unknown = 0): Re
           return
         } catch (error) {
           if (signal.aborted) return
-          // What was shown stays, if it is an answer to the same question.
+          // The old value stays if it answers the same query.
           reading.value = failed(last.current === asked ? reading.value.value : undefined, error)
           if (denied.value !== '') return
         }
@@ -142,8 +142,6 @@ export function useDocument<T>(path: string | undefined, again: unknown = 0): Re
 function failed<T>(value: T | undefined, error: unknown): Reading<T> {
   const missing = error instanceof ApiError && error.status === 404
   const words =
-    error instanceof ApiError
-      ? error.message
-      : 'the agent does not answer; it may have been stopped or restarted'
+    error instanceof ApiError ? error.message : 'The agent does not answer; it may have stopped or restarted'
   return { state: 'error', value, error: words, missing }
 }

@@ -1,6 +1,6 @@
 import { overview } from './host.ts'
 
-/** The agent's time in milliseconds since the Unix epoch, which may not be this browser's; to be asked, not followed. */
+/** The agent's time in milliseconds since the Unix epoch; the browser's clock may differ. Read it, do not follow it. */
 export function agentNow(): number {
   return overview.peek()?.tick?.at_ms ?? Date.now()
 }

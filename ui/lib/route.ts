@@ -17,7 +17,7 @@ export function parameter(name: string, fallback = ''): string {
   return url.value.searchParams.get(name) ?? fallback
 }
 
-/** The URL of a page with parameters; empty ones are left out. The time window, that of the person, goes along. */
+/** The URL of a page with parameters; empty ones are omitted. Keeps the time window of the user. */
 export function hrefOf(id: string, parameters: Readonly<Record<string, string | number>> = {}): string {
   const query = new URLSearchParams()
   const window = parameter('w')
@@ -27,7 +27,7 @@ export function hrefOf(id: string, parameters: Readonly<Record<string, string | 
   return `${base}${id}${text === '' ? '' : `?${text}`}`
 }
 
-/** Goes to a URL of this page; `replace`: the back button skips where we are. */
+/** Goes to a URL of this page; with `replace`, the back button skips the current one. */
 export function go(href: string, { replace = false } = {}): void {
   if (replace) history.replaceState(null, '', href)
   else history.pushState(null, '', href)
@@ -49,7 +49,7 @@ export function setParameters(
   go(`${next.pathname}${next.search}`, { replace })
 }
 
-/** Follows links of the page without loading it anew. */
+/** Follows links of the page without reloading it. */
 export function followLinks(): void {
   addEventListener('click', event => {
     if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey)

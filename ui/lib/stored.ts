@@ -1,4 +1,4 @@
-// What is kept for a person. A browser that keeps nothing, as its settings may have it, shows the page all the same.
+// Values that the browser keeps for the user. The page also works if the browser refuses to keep them.
 
 /** Kept until the page is closed, where nothing else can. */
 const here = new Map<string, string>()

@@ -1,4 +1,4 @@
-// How is it set up, what can it not do?
+// The configuration, the degraded features and the eBPF programs of the agent.
 
 import { useSignal } from '@preact/signals'
 import type { AgentDocument } from '../../src/api/ui/documents.ts'
@@ -20,14 +20,14 @@ export default function AgentPage() {
   const reading = useDocument<AgentDocument>(apiUrl('agent'), again.value)
   return (
     <>
-      <Head title="Agent" question="How is it set up, what can it not do?">
+      <Head title="Agent" subtitle="Configuration, degraded features and eBPF">
         <button
           type="button"
           onClick={() => {
             again.value++
           }}
         >
-          Read again
+          Refresh
         </button>
       </Head>
       <Reading of={reading} what="the agent">
@@ -54,7 +54,7 @@ function About({ agent }: { readonly agent: AgentDocument }) {
   const logs = async () => {
     try {
       download('svc-log.ndjson', 'application/x-ndjson', await readText('/admin/logs'))
-      announce('The log was downloaded.')
+      announce('Log downloaded.')
       fault.value = ''
     } catch (error) {
       fault.value = (error as Error).message
@@ -64,9 +64,9 @@ function About({ agent }: { readonly agent: AgentDocument }) {
     ['Version', `${version}, commit ${commit}`],
     ['Built', built],
     ['Runtime', `Node.js ${runtime}`],
-    ['Process', String(pid)],
-    ['Runs for', duration(uptime_s * 1000)],
-    ['Configuration', config_file === '' ? 'none, defaults serve' : config_file],
+    ['Process ID', String(pid)],
+    ['Uptime', duration(uptime_s * 1000)],
+    ['Configuration', config_file === '' ? 'no file (defaults)' : config_file],
   ]
   return (
     <section class="card stack" aria-label="About">
@@ -76,9 +76,9 @@ function About({ agent }: { readonly agent: AgentDocument }) {
       </dl>
       <div class="row">
         <button type="button" onClick={logs}>
-          Download its log
+          Download log
         </button>
-        <span class="soft">All that helps others to help you:</span>
+        <span class="soft">Support bundle:</span>
         <Command text="svc diagnostics --output svc.tar.gz" />
       </div>
       {fault.value === '' ? null : <p class="notice">{fault.value}</p>}
@@ -88,10 +88,10 @@ function About({ agent }: { readonly agent: AgentDocument }) {
 
 function Limits({ rows }: { readonly rows: AgentDocument['degraded'] }) {
   return (
-    <section class="card stack" aria-label="Limits">
-      <h2>Does less than it was asked to</h2>
+    <section class="card stack" aria-label="Degraded features">
+      <h2>Degraded features</h2>
       {rows.length === 0 ? (
-        <p class="note">Nothing: all that is switched on works.</p>
+        <p class="note">None.</p>
       ) : (
         <ul class="stack">
           {rows.map(({ subsystem, reason, hint }) => (

@@ -4,8 +4,8 @@ import type { PageId } from '../../src/api/ui/pages.ts'
 export interface PageEntry {
   readonly id: PageId
   readonly title: string
-  /** The question that it answers. */
-  readonly question: string
+  /** What it shows. */
+  readonly subtitle: string
   /** In the list of pages; others are opened from these. */
   readonly listed: boolean
   load(): Promise<{ readonly default: ComponentType }>
@@ -16,63 +16,63 @@ export const pages: readonly PageEntry[] = [
   {
     id: 'overview',
     title: 'Overview',
-    question: 'Is this host all right, and is the agent?',
+    subtitle: 'Health of this host and the agent',
     listed: true,
     load: () => import('./overview.tsx'),
   },
   {
     id: 'map',
     title: 'Map',
-    question: 'Who talks to whom?',
+    subtitle: 'Calls between services',
     listed: true,
     load: () => import('./map.tsx'),
   },
   {
     id: 'traces',
     title: 'Traces',
-    question: 'What was slow or failed?',
+    subtitle: 'Slow and failed requests',
     listed: true,
     load: () => import('./traces.tsx'),
   },
   {
     id: 'metrics',
     title: 'Metrics',
-    question: 'What does this host measure?',
+    subtitle: 'Metrics of this host and the agent',
     listed: true,
     load: () => import('./metrics.tsx'),
   },
   {
     id: 'logs',
     title: 'Logs',
-    question: 'What was said around then?',
+    subtitle: 'Recent and new log records',
     listed: true,
     load: () => import('./logs.tsx'),
   },
   {
     id: 'profiles',
     title: 'Profiles',
-    question: 'Where does time go?',
+    subtitle: 'CPU time, waiting and memory by function',
     listed: true,
     load: () => import('./profiles.tsx'),
   },
   {
     id: 'pipeline',
     title: 'Pipeline',
-    question: 'Where does data go, where is it lost?',
+    subtitle: 'Data flow, queues and losses',
     listed: true,
     load: () => import('./pipeline.tsx'),
   },
   {
     id: 'agent',
     title: 'Agent',
-    question: 'How is it set up, what can it not do?',
+    subtitle: 'Configuration, degraded features and eBPF',
     listed: true,
     load: () => import('./agent.tsx'),
   },
   {
     id: 'service',
     title: 'Service',
-    question: 'What does this service do?',
+    subtitle: 'Requests, errors and dependencies',
     listed: false,
     load: () => import('./service.tsx'),
   },

@@ -1,4 +1,4 @@
-// Logs: what was written, as it comes.
+// Logs: recent records, and new ones as they arrive.
 
 import './logs.css'
 import type { LogsLine } from '../../src/api/ui/documents.ts'
@@ -19,15 +19,15 @@ import { extended, newest, type Tail } from './logs/tail.ts'
 
 /** By the least SeverityNumber of each. */
 const levels = [
-  ['', 'all'],
-  ['5', 'debug and above'],
-  ['9', 'info and above'],
-  ['13', 'warn and above'],
-  ['17', 'error and above'],
-  ['21', 'fatal'],
+  ['', 'All'],
+  ['5', 'Debug and above'],
+  ['9', 'Info and above'],
+  ['13', 'Warn and above'],
+  ['17', 'Error and above'],
+  ['21', 'Fatal'],
 ] as const
 
-/** Records that are asked for at first; the API tells no more. */
+/** Records to load first; the limit of the API. */
 const firstRecords = 1000
 
 export default function LogsPage() {
@@ -52,7 +52,7 @@ export default function LogsPage() {
   const asked = Object.values(question).some(value => value !== '') || to > from
   return (
     <>
-      <Head title="Logs" question="What was said around then?" />
+      <Head title="Logs" subtitle={to > from ? 'Logs around this time' : 'Recent and new log records'} />
       <Filters services={reading.value?.services ?? []} minSeverity={question.min_severity}>
         {traceId !== '' ? <Without names={['trace_id']} text={`trace ${traceId.slice(0, 8)}…`} /> : null}
         {pid !== '' ? <Without names={['pid']} text={`process ${pid}`} /> : null}
@@ -91,7 +91,7 @@ function Told({
     return (
       <>
         {tail.off === '' ? null : <p class="notice">{tail.off}</p>}
-        <h2 class="unseen">When</h2>
+        <h2 class="unseen">Log volume</h2>
         <HistogramFigure histogram={histogram} />
         <Records records={records} skipped={tail.skipped} />
       </>
@@ -100,17 +100,17 @@ function Told({
     <div class="card">
       {asked ? (
         <Empty
-          title="No record fits"
-          why={tail.off || 'Nothing that the window keeps is so. Further ones come here by themselves.'}
+          title="No matching logs"
+          why={tail.off || 'Nothing in the window matches; new logs appear automatically.'}
         >
-          <a href={hrefOf('logs')}>All records</a>
+          <a href={hrefOf('logs')}>Show all logs</a>
         </Empty>
       ) : (
         <Empty
-          title="There are no logs"
+          title="No logs"
           why={
             tail.off ||
-            'Nothing was written by what svc follows since it began. Records come here by themselves.'
+            'Nothing was written to the followed logs since svc started; new logs appear automatically.'
           }
           command="svc doctor logs"
         />
@@ -154,7 +154,7 @@ function Filters({
       </Field>
       <ServiceChoice services={services} />
       <TypedField label="Text" name="q" />
-      {turn('fold', 'Fold alike')}
+      {turn('fold', 'Group duplicates')}
       {turn('wrap', 'Wrap lines')}
       {children}
     </search>
@@ -169,7 +169,7 @@ function Without({ names, text }: { readonly names: readonly string[]; readonly 
       onClick={() => setParameters(Object.fromEntries(names.map(name => [name, ''])), { replace: false })}
     >
       {text} <span aria-hidden="true">✕</span>
-      <span class="unseen">: show others too</span>
+      <span class="unseen">: remove this filter</span>
     </button>
   )
 }

@@ -1,4 +1,4 @@
-// Who talks to whom?
+// The calls between services.
 
 import type { MapLine } from '../../src/api/ui/documents.ts'
 import { apiUrl } from '../lib/api.ts'
@@ -23,7 +23,7 @@ export default function MapPage() {
   const reading = useLive<MapLine>(apiUrl('map', { seconds: windowSeconds.value }))
   return (
     <>
-      <Head title="Map" question="Who talks to whom?">
+      <Head title="Map" subtitle="Calls between services">
         <Filters line={reading.value} />
       </Head>
       <Reading of={reading} what="the map">
@@ -46,9 +46,9 @@ function filterOf(): MapFilter {
 }
 
 const switches = [
-  ['errors', 'only errors'],
-  ['probes', 'scrapers and probes'],
-  ['resolvers', 'resolvers'],
+  ['errors', 'Show errors only'],
+  ['probes', 'Show scrapers and probes'],
+  ['resolvers', 'Show resolvers'],
 ] as const
 
 function Filters({ line }: { readonly line: MapLine | undefined }) {
@@ -82,9 +82,9 @@ function Filters({ line }: { readonly line: MapLine | undefined }) {
           </button>
         )
       })}
-      <Field label="Around">
+      <Field label="Focus">
         <select value={focus} onChange={event => setParameters({ focus: event.currentTarget.value })}>
-          <option value="">all</option>
+          <option value="">All</option>
           {[...(line?.nodes ?? [])]
             .sort((a, b) => a.name.localeCompare(b.name))
             .map(({ id, name }) => (
@@ -96,10 +96,10 @@ function Filters({ line }: { readonly line: MapLine | undefined }) {
       </Field>
       {focus === '' ? null : (
         <Choice
-          label="Steps"
+          label="Distance from the focus"
           values={[
-            ['1', '± 1 step'],
-            ['2', '± 2 steps'],
+            ['1', '± 1 hop'],
+            ['2', '± 2 hops'],
           ]}
           value={hops === 2 ? '2' : '1'}
           onChoose={value => setParameters({ hops: value })}
@@ -113,10 +113,10 @@ function Body({ line }: { readonly line: MapLine }) {
   if (line.nodes.length === 0)
     return (
       <Empty
-        title="Nobody was seen talking yet"
+        title="No traffic yet"
         why={
           line.off ||
-          'A line is drawn with the first request between two, or from one of this host to elsewhere. If something is missing, ask why, by its port or name.'
+          'A line appears with the first request between two services, or from this host to another one. If something is missing, check the reason by port or name:'
         }
         command={line.off === '' ? 'svc explain 8080' : 'svc doctor traces'}
       />
@@ -129,10 +129,10 @@ function Body({ line }: { readonly line: MapLine }) {
     <>
       <Figure title="Calls" summary={summaryOf(line, shown)} table={() => <Edges {...shown} names={names} />}>
         {shown.nodes.length === 0 ? (
-          <p class="note">The filters leave nothing.</p>
+          <p class="note">No calls match the filters.</p>
         ) : (
           <Graph
-            label="Services and whom they call. Arrow keys move between them, Enter opens one."
+            label="Services and their calls. Arrow keys move between them, Enter opens one."
             nodes={shown.nodes.map(each => graphNode(each, shown.folded.get(each.id)))}
             edges={shown.edges.map(each => graphEdge(each, names))}
             chosen={chosen}
@@ -142,7 +142,7 @@ function Body({ line }: { readonly line: MapLine }) {
       </Figure>
       {line.left_out > 0 || line.lost > 0 ? (
         <p class="notice">
-          {line.left_out} connections and {whole(line.lost)} requests found no room: raise{' '}
+          {line.left_out} connections and {whole(line.lost)} requests were omitted for lack of memory: raise{' '}
           <code>self_telemetry.ui.max_memory</code>.
         </p>
       ) : null}
@@ -155,10 +155,8 @@ function summaryOf({ seconds }: MapLine, { nodes, edges }: ShownMap): string {
   const calls = edges.reduce((sum, { requests_per_s }) => sum + requests_per_s, 0)
   const failing = edges.filter(({ errors_percent }) => errors_percent >= badPercent)
   const bad =
-    failing.length === 0
-      ? 'none of them fails'
-      : `${failing.length} of ${edges.length} connections fail at times`
-  return `${nodes.length} talk to each other, ${short(calls)} calls a second in the last ${duration(seconds * 1000)}; ${bad}.`
+    failing.length === 0 ? 'none failing' : `${failing.length} of ${edges.length} connections failing`
+  return `${nodes.length} ${nodes.length === 1 ? 'service' : 'services'}, ${short(calls)} requests/s in the last ${duration(seconds * 1000)}; ${bad}.`
 }
 
 function graphNode(node: MapNode, folded: number | undefined): GraphNode {
@@ -166,7 +164,7 @@ function graphNode(node: MapNode, folded: number | undefined): GraphNode {
   const rate = `${short(requests_per_s)}/s`
   const bad = errors_percent >= badPercent
   const note = [
-    // What most are need not be said where there is something else to say.
+    // The usual kind is omitted if there is something else to show.
     ...(folded !== undefined ? [`+${folded}`] : kind === 'service' && requests_per_s > 0 ? [] : [kind]),
     ...(requests_per_s > 0 ? [rate] : []),
     ...(bad ? [`✕ ${percent(errors_percent)}`] : p95_ms === null ? [] : [duration(p95_ms)]),
@@ -175,7 +173,7 @@ function graphNode(node: MapNode, folded: number | undefined): GraphNode {
     id,
     title: name,
     note,
-    label: `${name}, ${kind}, answers ${rate}, ${percent(errors_percent)} errors, p95 ${duration(p95_ms)}`,
+    label: `${name}, ${kind}, ${rate} requests, ${percent(errors_percent)} errors, p95 ${duration(p95_ms)}`,
     tone: bad ? 'bad' : '',
     colour: nameColour(name),
   }
@@ -200,7 +198,7 @@ function graphEdge(
 function Edges({ edges, names }: Pick<ShownMap, 'edges'> & { readonly names: ReadonlyMap<string, string> }) {
   return (
     <Table
-      caption="Calls of one to another"
+      caption="Calls between services"
       rows={edges}
       rowKey={({ from, to, protocol }) => `${from} ${to} ${protocol}`}
       mark={({ errors_percent }) => (errors_percent >= badPercent ? 'bad' : '')}
@@ -223,7 +221,7 @@ function Edges({ edges, names }: Pick<ShownMap, 'edges'> & { readonly names: Rea
         { name: 'p50', number: true, value: ({ p50_ms }) => p50_ms, cell: ({ p50_ms }) => duration(p50_ms) },
         { name: 'p95', number: true, value: ({ p95_ms }) => p95_ms, cell: ({ p95_ms }) => duration(p95_ms) },
       ]}
-      empty={<p class="note">The filters leave nothing.</p>}
+      empty={<p class="note">No calls match the filters.</p>}
     />
   )
 }
@@ -240,7 +238,7 @@ function About({
   const list = (title: string, edges: readonly MapEdge[], other: 'from' | 'to') => (
     <section class="stack" aria-label={title}>
       <h3>{title}</h3>
-      {edges.length === 0 ? <p class="note">Nobody.</p> : null}
+      {edges.length === 0 ? <p class="note">None.</p> : null}
       <ul>
         {edges.map(edge => (
           <li key={`${edge[other]} ${edge.protocol}`}>
@@ -254,12 +252,12 @@ function About({
   return (
     <Drawer title={name} onClose={() => setParameters({ node: '' })}>
       <dl class="facts">
-        <dt>What it is</dt>
+        <dt>Kind</dt>
         <dd>
           {kind}
           {namespace === '' ? '' : ` in ${namespace}`}
         </dd>
-        <dt>Answers</dt>
+        <dt>Requests</dt>
         <dd>{short(requests_per_s)}/s</dd>
         <dt>Errors</dt>
         <dd>{percent(errors_percent)}</dd>
@@ -267,22 +265,22 @@ function About({
         <dd>{duration(p95_ms)}</dd>
       </dl>
       {list(
-        'Who asks it',
+        'Callers',
         shown.edges.filter(({ to }) => to === id),
         'from',
       )}
       {list(
-        'Whom it asks',
+        'Dependencies',
         shown.edges.filter(({ from }) => from === id),
         'to',
       )}
-      <nav class="row" aria-label={`More of ${name}`}>
+      <nav class="row" aria-label={`More about ${name}`}>
         <a href={hrefOf('service', { name })}>Service</a>
         <a href={hrefOf('traces', { service: name, sort: 'slow' })}>Slow traces</a>
         <a href={hrefOf('traces', { service: name, errors: 1 })}>Errors</a>
         <a href={hrefOf('logs', { service: name })}>Logs</a>
         <a href={hrefOf('profiles', { service: name })}>Profile</a>
-        <a href={hrefOf('map', { focus: name })}>Only its surroundings</a>
+        <a href={hrefOf('map', { focus: name })}>Show neighbours only</a>
       </nav>
     </Drawer>
   )

@@ -23,7 +23,7 @@ export default function MetricsPage() {
   const chosen = reading.value?.sections.find(({ families }) => families.some(each => each.name === name))
   return (
     <>
-      <Head title="Metrics" question="What does this host measure?">
+      <Head title="Metrics" subtitle="Metrics of this host and the agent">
         <Field label="Filter">
           <input
             type="search"
@@ -48,7 +48,7 @@ export default function MetricsPage() {
   )
 }
 
-/** Changes every few seconds while somebody looks. */
+/** Changes every few seconds while the page is visible. */
 function useAgain(): number {
   const again = useSignal(0)
   useEffect(() => {
@@ -82,25 +82,27 @@ function Metrics({ document }: { readonly document: MetricsDocument }) {
       <div class="metrics">
         <Sections fits={fits} all={all} chosen={section} />
         <div class="stack">
-          <h2 class="unseen">Found</h2>
+          <h2 class="unseen">Results</h2>
           <p class="soft" role="status">
-            {whole(found)} metrics{isFiltered ? ` fit “${q.trim()}”` : ''}, read at {time(at_ms)}.
+            {whole(found)} metrics{isFiltered ? ` match “${q.trim()}”` : ''}, read at {time(at_ms)}.
           </p>
           {shown.map(fit => (
             <Families key={fit.section.name} fit={fit} />
           ))}
           {found > mostRows ? (
-            <p class="note">{whole(found - mostRows)} more are not shown: filter, or choose a collector.</p>
+            <p class="note">
+              {whole(found - mostRows)} more not shown: enter a filter, or select a collector.
+            </p>
           ) : null}
           {silent.length > 0 && !isFiltered ? <Silent sections={silent} isOpen={section !== ''} /> : null}
           {found === 0 && isFiltered ? (
             <div class="card">
               <Empty
-                title="No metric fits"
-                why="Names, OpenTelemetry names, helps, types, units and collectors are searched; all words must be there."
+                title="No matching metrics"
+                why="The filter searches names, OpenTelemetry names, help texts, types, units and collectors; all words must match."
               >
                 <button type="button" onClick={() => setParameters({ q: '', section: '' })}>
-                  Show all
+                  Show all metrics
                 </button>
               </Empty>
             </div>
@@ -109,7 +111,10 @@ function Metrics({ document }: { readonly document: MetricsDocument }) {
             <div class="card">
               <Empty
                 title="No metrics"
-                why={off || 'No collector told of any. Which are on, and why one tells nothing:'}
+                why={
+                  off ||
+                  'No collector returned data. To see which are enabled, and why one returns nothing, run:'
+                }
                 command="svc doctor"
               />
             </div>
@@ -136,8 +141,8 @@ function Sections({
 }) {
   const isSilent = ({ section }: Fit) => section.families.length === 0
   const entries = [
-    { name: '', title: 'all', count: all, fault: '' },
-    // Those that tell nothing stand last.
+    { name: '', title: 'All', count: all, fault: '' },
+    // Collectors without data come last.
     ...[...fits.filter(fit => !isSilent(fit)), ...fits.filter(isSilent)].map(({ section, families }) => ({
       name: section.name,
       title: section.name,
@@ -209,12 +214,12 @@ function Families({ fit: { section, families } }: { readonly fit: Fit }) {
 function Silent({ sections, isOpen }: { readonly sections: readonly Section[]; readonly isOpen: boolean }) {
   return (
     <details class="card" open={isOpen}>
-      <summary>Collectors that tell nothing here: {sections.length}</summary>
+      <summary>Collectors without data: {sections.length}</summary>
       <dl class="facts">
         {sections.map(({ name, fault }) => (
           <Fragment key={name}>
             <dt>{name}</dt>
-            <dd>{fault || 'it has no metrics now'}</dd>
+            <dd>{fault || 'no metrics at the moment'}</dd>
           </Fragment>
         ))}
       </dl>

@@ -1,4 +1,4 @@
-// Is this host all right, and is the agent?
+// The health of this host and the agent.
 
 import type { OverviewLine } from '../../src/api/ui/documents.ts'
 import { bytes, percent } from '../lib/format.ts'
@@ -27,7 +27,7 @@ const charts: readonly ChartForm[] = [
   { id: 'memory', title: 'Memory', stacked: true },
   { id: 'disk', title: 'Disk' },
   { id: 'network', title: 'Network' },
-  { id: 'pressure', title: 'Pressure: time that something waited', most: 100 },
+  { id: 'pressure', title: 'Pressure: waiting time', most: 100 },
   { id: 'tcp', title: 'TCP' },
 ]
 
@@ -40,8 +40,8 @@ export default function OverviewPage() {
   } as const
   return (
     <>
-      <Head title="Overview" question="Is this host all right, and is the agent?" />
-      <Reading of={reading} what="the host">
+      <Head title="Overview" subtitle="Health of this host and the agent" />
+      <Reading of={reading} what="the overview">
         {() => <Body {...value!} />}
       </Reading>
     </>
@@ -54,11 +54,11 @@ function Body({ start, tick, times, values }: Overview) {
       <div class="columns">
         <section class="card stack" aria-label="Services">
           <h2>Services</h2>
-          <Services rows={tick?.services ?? []} />
+          {tick === undefined ? <Waiting /> : <Services rows={tick.services} />}
         </section>
         <section class="card stack" aria-label="Findings">
           <h2>Findings</h2>
-          <Findings rows={tick?.findings ?? []} />
+          {tick === undefined ? <Waiting /> : <Findings rows={tick.findings} />}
         </section>
       </div>
       <div class="grid">
@@ -77,14 +77,22 @@ function Body({ start, tick, times, values }: Overview) {
         })}
       </div>
       <section class="card stack" aria-label="Top processes">
-        <h2>What takes most</h2>
-        <Processes rows={tick?.processes ?? []} />
+        <h2>Top processes</h2>
+        {tick === undefined ? <Waiting /> : <Processes rows={tick.processes} />}
       </section>
     </>
   )
 }
 
-/** Lines of which nothing is known are left out. */
+function Waiting() {
+  return (
+    <p class="note" aria-busy="true">
+      Loading …
+    </p>
+  )
+}
+
+/** Lines without data are omitted. */
 function seriesOf(id: ChartId, { series }: Start, values: Overview['values']): ChartSeries[] {
   return series.flatMap(({ chart, label }, i) => {
     const own = values[i] ?? []
@@ -97,7 +105,7 @@ function unitOf(id: ChartId, { series }: Start): string {
 }
 
 function Findings({ rows }: { readonly rows: Tick['findings'] }) {
-  if (rows.length === 0) return <p class="note">Nothing that you should know.</p>
+  if (rows.length === 0) return <p class="note">No findings.</p>
   return (
     <ul class="stack">
       {rows.map(({ level, text, link, command }) => (
@@ -115,14 +123,14 @@ function Findings({ rows }: { readonly rows: Tick['findings'] }) {
 function Processes({ rows }: { readonly rows: Tick['processes'] }) {
   return (
     <Table
-      caption="Processes that take most"
+      caption="Top processes"
       rows={rows}
       rowKey={({ pid }) => pid}
       columns={[
         { name: 'Process', value: ({ name }) => name, cell: ({ name }) => name },
         { name: 'PID', number: true, value: ({ pid }) => pid, cell: ({ pid }) => pid },
         {
-          name: 'CPU of a core',
+          name: 'CPU (of one core)',
           number: true,
           value: ({ cpu_percent }) => cpu_percent,
           cell: ({ cpu_percent }) => percent(cpu_percent),
@@ -133,9 +141,9 @@ function Processes({ rows }: { readonly rows: Tick['processes'] }) {
           value: ({ rss_bytes }) => rss_bytes,
           cell: ({ rss_bytes }) => bytes(rss_bytes),
         },
-        { name: 'More', cell: ({ pid }) => <a href={hrefOf('logs', { pid })}>logs of {pid}</a> },
+        { name: 'Logs', cell: ({ pid }) => <a href={hrefOf('logs', { pid })}>Logs of {pid}</a> },
       ]}
-      empty={<p class="note">They are being read.</p>}
+      empty={<p class="note">No processes measured yet.</p>}
     />
   )
 }

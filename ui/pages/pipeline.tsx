@@ -1,4 +1,4 @@
-// Where does data go, where is it lost?
+// The data flow, the queues and the losses.
 
 import type { PipelineLine } from '../../src/api/ui/documents.ts'
 import { apiUrl } from '../lib/api.ts'
@@ -30,7 +30,7 @@ export default function PipelinePage() {
   const reading = useLive<PipelineLine>(apiUrl('pipeline'))
   return (
     <>
-      <Head title="Pipeline" question="Where does data go, where is it lost?">
+      <Head title="Pipeline" subtitle="Data flow, queues and losses">
         <Choice
           label="Signal"
           values={signals}
@@ -56,7 +56,7 @@ function Body({ line }: { readonly line: PipelineLine }) {
   return (
     <>
       <Ledger signals={line.signals} />
-      <Figure title="The way of data" summary={summaryOf(line)} table={() => <Nodes rows={nodes} />}>
+      <Figure title="Data flow" summary={summaryOf(line)} table={() => <Nodes rows={nodes} />}>
         <Graph
           label="Sources, processors, queues and exporters. Arrow keys move between them, Enter opens one."
           nodes={nodes.map(graphNode)}
@@ -75,10 +75,10 @@ function summaryOf({ signals: all, nodes }: PipelineLine): string {
     all.reduce((total, each) => total + of(each), 0)
   const lost = sum(({ dropped_per_s }) => dropped_per_s)
   const failed = nodes.filter(({ state }) => state === 'failed').length
-  return `${short(sum(({ collected_per_s }) => collected_per_s))} items a second come in, ${short(
+  return `${short(sum(({ collected_per_s }) => collected_per_s))} items/s received, ${short(
     sum(({ exported_per_s }) => exported_per_s),
-  )} are delivered, ${short(lost)} are lost, ${whole(sum(({ queued }) => queued))} wait; ${
-    failed === 0 ? 'every part works' : `${failed} of ${nodes.length} parts fail`
+  )}/s exported, ${short(lost)}/s lost, ${whole(sum(({ queued }) => queued))} queued; ${
+    failed === 0 ? 'no failed stages' : `${failed} of ${nodes.length} stages failed`
   }.`
 }
 
@@ -118,15 +118,15 @@ function together(edges: readonly Edge[]): GraphEdge[] {
 function Nodes({ rows }: { readonly rows: readonly Node[] }) {
   return (
     <Table
-      caption="Parts of the pipeline"
+      caption="Pipeline stages"
       rows={rows}
       rowKey={({ id }) => id}
       columns={[
-        { name: 'Part', value: ({ kind }) => kind, cell: ({ kind }) => kind },
+        { name: 'Kind', value: ({ kind }) => kind, cell: ({ kind }) => kind },
         { name: 'Name', value: ({ name }) => name, cell: ({ name }) => name },
         { name: 'State', value: ({ state }) => state, cell: ({ state }) => <Pill level={state} /> },
         { name: 'Signals', cell: ({ signals: all }) => all.join(', ') },
-        { name: 'Why', cell: ({ reason }) => reason },
+        { name: 'Reason', cell: ({ reason }) => reason },
       ]}
     />
   )

@@ -21,9 +21,9 @@ const kinds = [
 type Kind = (typeof kinds)[number][0]
 
 const titles: Readonly<Record<Kind, string>> = {
-  cpu: 'Time on the CPU',
-  off_cpu: 'Time off the CPU, waiting',
-  memory: 'Memory, where it was first touched',
+  cpu: 'CPU time',
+  off_cpu: 'Off-CPU time (waiting)',
+  memory: 'Memory, by place of first use',
 }
 
 /** The agent's clock less that of this browser. */
@@ -39,9 +39,9 @@ export default function ProfilesPage() {
   const reading = useLive<ProfilesLine>(apiUrl('profiles', { kind, service }))
   return (
     <>
-      <Head title="Profiles" question="Where does time go?">
+      <Head title="Profiles" subtitle="CPU time, waiting and memory by function">
         <Choice
-          label="What is profiled"
+          label="Kind of profile"
           values={kinds}
           value={kind}
           onChoose={next => setParameters({ kind: next === 'cpu' ? '' : next, at: '', focus: '' })}
@@ -64,7 +64,7 @@ function Services({ service, line }: { readonly service: string; readonly line: 
         value={service}
         onChange={event => setParameters({ service: event.currentTarget.value, at: '' }, { replace: false })}
       >
-        <option value="">all</option>
+        <option value="">All</option>
         {isThere ? null : <option value={service}>{service}</option>}
         {services.map(({ name, value }) => (
           <option key={name} value={name}>
@@ -107,14 +107,14 @@ function Profiles({
           {line.off}
         </p>
       )}
-      <h2 class="unseen">When</h2>
+      <h2 class="unseen">Time range</h2>
       <Timeline title={titles[kind]} line={line} chosen={chosen} before={before} onChoose={choose} />
       <div class="row">
         <Choice
           label="Intervals"
           values={[
-            ['newest', 'newest'],
-            ['all', 'all'],
+            ['newest', 'Newest'],
+            ['all', 'All'],
           ]}
           value={
             isPinned ? (chosen.first === 0 && chosen.last === intervals.length - 1 ? 'all' : '') : 'newest'
@@ -128,10 +128,10 @@ function Profiles({
           aria-pressed={compares}
           onClick={() => setParameters({ diff: compares ? '' : 1 }, { replace: false })}
         >
-          Compare with the time before
+          Compare with previous period
         </button>
         {compares && before === undefined ? (
-          <span class="note">Nothing is kept from before: choose later intervals.</span>
+          <span class="note">No earlier profile to compare with; select later intervals.</span>
         ) : null}
       </div>
       <Between
@@ -144,7 +144,7 @@ function Profiles({
   )
 }
 
-/** The flame graph of a time, when the choice has come to rest. */
+/** The flame graph of a time range, once the selection has settled. */
 function Between({
   kind,
   service,
@@ -199,6 +199,11 @@ function kindTitle(kind: Kind): string {
   return kinds.find(([id]) => id === kind)![1]
 }
 
+/** As within a sentence. */
+function lowered(title: string): string {
+  return title.charAt(0).toLowerCase() + title.slice(1)
+}
+
 function None({
   kind,
   service,
@@ -213,17 +218,17 @@ function None({
     line.off !== ''
       ? line.off
       : service !== ''
-        ? `${service} was not met on this host in this window. Choose another service, or all.`
-        : 'The first profile comes with the end of its first interval, some seconds after the start.'
+        ? `${service} has no samples on this host in this window. Select another service, or all.`
+        : 'The first profile appears at the end of its first interval, a few seconds after the start.'
   return (
     <div class="card">
-      <h2 class="unseen">Nothing to show</h2>
+      <h2 class="unseen">Profiles</h2>
       <Empty
-        title={`No profiles yet: ${kindTitle(kind)}`}
+        title={`No ${lowered(kindTitle(kind))} profiles${line.off === '' ? ' yet' : ''}`}
         why={why}
         {...(line.off !== '' && { command: 'svc doctor profiles' })}
       >
-        {others.length > 0 ? <p class="note">There are others: {others.join(', ')}.</p> : null}
+        {others.length > 0 ? <p class="note">Other profiles: {others.join(', ')}.</p> : null}
       </Empty>
     </div>
   )

@@ -1,4 +1,4 @@
-// What does this service do?
+// The requests, errors and dependencies of one service.
 
 import type { ServiceLine } from '../../src/api/ui/documents.ts'
 import { apiUrl } from '../lib/api.ts'
@@ -17,8 +17,8 @@ export default function ServicePage() {
   const reading = useLive<ServiceLine>(name === '' ? undefined : apiUrl('service', { name }))
   return (
     <>
-      <Head title={name === '' ? 'Service' : name} question="What does this service do?">
-        <nav aria-label={`More of ${name}`} class="row">
+      <Head title={name === '' ? 'Service' : name} subtitle="Requests, errors and dependencies">
+        <nav aria-label={`More about ${name}`} class="row">
           <a href={hrefOf('traces', { service: name })}>Traces</a>
           <a href={hrefOf('logs', { service: name })}>Logs</a>
           <a href={hrefOf('profiles', { service: name })}>Profiles</a>
@@ -26,7 +26,7 @@ export default function ServicePage() {
         </nav>
       </Head>
       {name === '' ? (
-        <Empty title="No service is chosen" why="Choose one on the overview or the map." />
+        <Empty title="No service selected" why="Select one on the overview or the map." />
       ) : (
         <Reading of={reading} what={name}>
           {() => <Body name={name} line={reading.value!} />}
@@ -40,8 +40,8 @@ function Body({ name, line }: { readonly name: string; readonly line: ServiceLin
   if (!line.found)
     return (
       <Empty
-        title={`Nothing of ${name} was seen`}
-        why={line.off || 'It asked nobody and nobody asked it within the window, or it is not observed.'}
+        title={`No data for ${name}`}
+        why={line.off || 'No requests in this window, or the service is not observed. Check the reason:'}
         command={line.off === '' ? `svc explain ${quoted(name)}` : 'svc doctor traces'}
       />
     )
@@ -50,7 +50,7 @@ function Body({ name, line }: { readonly name: string; readonly line: ServiceLin
   const sync = { times, sync: 'service' }
   return (
     <>
-      <section class="card" aria-label="Now">
+      <section class="card" aria-label="Last minute">
         <Services rows={[line.service]} />
       </section>
       <div class="grid">
@@ -71,7 +71,7 @@ function Body({ name, line }: { readonly name: string; readonly line: ServiceLin
       <section class="card stack" aria-label="Operations">
         <h2>Operations</h2>
         <Table
-          caption="Operations, of the spans in the window"
+          caption="Operations, from the spans in this window"
           rows={routes}
           rowKey={route => route.name}
           columns={[
@@ -99,14 +99,15 @@ function Body({ name, line }: { readonly name: string; readonly line: ServiceLin
                 ),
             },
           ]}
-          empty={<p class="note">No span of it is in the window.</p>}
+          empty={<p class="note">No spans in this window.</p>}
         />
       </section>
       <div class="grid">
-        <Others title="Who asks it" rows={callers} />
-        <Others title="Whom it asks" rows={callees} />
+        <Others title="Callers" rows={callers} />
+        <Others title="Dependencies" rows={callees} />
         <section class="card stack" aria-label="Resource">
           <h2>Resource</h2>
+          {Object.keys(resource).length === 0 ? <p class="note">No attributes.</p> : null}
           <dl class="facts">
             {Object.entries(resource).map(([key, value]) => [
               <dt key={key}>{key}</dt>,
@@ -136,7 +137,7 @@ function Others({ title, rows }: { readonly title: string; readonly rows: Servic
             cell: ({ requests_per_s }) => short(requests_per_s),
           },
         ]}
-        empty={<p class="note">Nobody, in the window.</p>}
+        empty={<p class="note">None in this window.</p>}
       />
     </section>
   )

@@ -1,4 +1,4 @@
-// Traces: when requests took how long, those that fit a question, and one of them.
+// Traces: durations of requests over time, matching traces, and one of them.
 
 import './traces.css'
 import { parameter } from '../lib/route.ts'

@@ -1,14 +1,14 @@
 import { useSignal } from '@preact/signals'
 import { denied, deniedWhy, hasToken, refusedLink, setToken } from '../lib/api.ts'
 
-/** Asks for a token where the agent wants one, and says what stands in the way where it does not. */
+/** Asks for a token if the agent requires one, or explains why access is denied. */
 export function Admission() {
   const token = useSignal('')
   if (denied.value === '') return null
   if (denied.value === 'forbidden')
     return (
       <div class="card stack" role="alert">
-        <h2>The agent does not answer this browser</h2>
+        <h2>Access denied</h2>
         <p>{deniedWhy.value}</p>
       </div>
     )
@@ -20,23 +20,23 @@ export function Admission() {
         setToken(token.value)
       }}
     >
-      <h2>Who are you?</h2>
+      <h2>Sign-in</h2>
       {refusedLink.value === '' ? null : (
         <p class="notice" role="alert">
           {refusedLink.value}
         </p>
       )}
       <p>
-        Open the link that <code>sudo svc ui</code> prints on the agent’s host, or give a token.
+        Open the link that <code>sudo svc ui</code> prints on the agent’s host, or enter a token.
       </p>
       {hasToken() ? (
         <p class="notice" role="alert">
-          The last one was refused: {deniedWhy.value}
+          Token rejected: {deniedWhy.value}
         </p>
       ) : null}
       <p>
-        Tokens are those of <code>self_telemetry.auth</code> in the agent’s configuration. It is kept for this
-        tab alone.
+        Tokens are set in <code>self_telemetry.auth</code> of the agent’s configuration. The browser keeps the
+        token for this tab only.
       </p>
       <div class="row">
         <input
@@ -48,7 +48,7 @@ export function Admission() {
             token.value = event.currentTarget.value
           }}
         />
-        <button type="submit">Use it</button>
+        <button type="submit">Use token</button>
       </div>
     </form>
   )

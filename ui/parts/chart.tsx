@@ -1,4 +1,4 @@
-// Lines or bands over time, on uPlot's canvas, with words and a table beside it.
+// Lines or bands over time, on uPlot's canvas, with a summary in words and a table.
 
 import { useEffect, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
@@ -22,7 +22,7 @@ export interface ChartProps {
   /** Seconds since the Unix epoch, rising. */
   readonly times: readonly number[]
   readonly series: readonly ChartSeries[]
-  /** Values are put upon each other, as parts of one whole. */
+  /** Stacks the series, as parts of one whole. */
   readonly stacked?: boolean
   /** Of the axis; from the values where it is left out. */
   readonly most?: number
@@ -50,7 +50,7 @@ export function Chart(props: ChartProps) {
   )
 }
 
-/** A component of its own, for it comes and goes with the table. */
+/** A separate component, because the table replaces it. */
 function Plot(props: ChartProps) {
   const { title, unit, times, series, stacked = false, heightPx = 140 } = props
   const box = useRef<HTMLDivElement>(null)
@@ -109,18 +109,18 @@ function told({ series, unit }: ChartProps, at: number): string {
 
 /** Range, last value and trend of the whole. */
 function summaryOf({ times, series, unit, stacked }: ChartProps): string {
-  if (times.length === 0 || series.length === 0) return 'Nothing is known yet.'
+  if (times.length === 0 || series.length === 0) return 'No data yet.'
   const isKnown = (i: number) => series.some(({ values }) => values[i] != null)
   const sums = stacked
     ? times.flatMap((_, i) =>
         isKnown(i) ? [series.reduce((sum, { values }) => sum + (values[i] ?? 0), 0)] : [],
       )
     : (series[0]!.values.filter(value => value !== null) as number[])
-  if (sums.length === 0) return 'Nothing is known yet.'
+  if (sums.length === 0) return 'No data yet.'
   const last = sums.at(-1)!
   const lowest = sums.reduce((a, b) => Math.min(a, b))
   const highest = sums.reduce((a, b) => Math.max(a, b))
-  const what = stacked ? 'All together' : series[0]!.label
+  const what = stacked ? 'Total' : series[0]!.label
   const half = sums.length >> 1
   const mean = (part: readonly number[]) => part.reduce((a, b) => a + b, 0) / Math.max(1, part.length)
   const [before, after] = [mean(sums.slice(0, half)), mean(sums.slice(half))]
@@ -171,7 +171,7 @@ function ValuesTable({ title, times, series, unit }: ChartProps) {
 function dataOf({ times, series, stacked }: ChartProps): uPlot.AlignedData {
   const columns = series.map(({ values }) => values as (number | null)[])
   if (!stacked) return [times as number[], ...columns]
-  // The first series lies at the bottom: each band goes from the sum of those below it to its own.
+  // The first series is at the bottom: each band reaches from the sum of the lower ones to its own.
   // Where nothing is known there is a gap.
   const isKnown = times.map((_, i) => columns.some(column => column[i] != null))
   const sums: (number | null)[][] = []

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 
-/** A button that copies a text which stands beside it. */
+/** A button that copies the text next to it. */
 export function Copy({ text, what }: { readonly text: string; readonly what: string }) {
   const copied = useSignal(false)
   const copy = async () => {

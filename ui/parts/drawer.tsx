@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 
-/** More about one thing, beside the page. Escape closes it, and the focus goes back to where it was. */
+/** Details of one thing, next to the page. Escape closes it and returns the focus. */
 export function Drawer({
   title,
   onClose,

@@ -1,4 +1,4 @@
-// A picture with what it says in words, and the same as a table.
+// A graphic with a summary in words and the same data as a table.
 
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
@@ -6,12 +6,12 @@ import { useId } from 'preact/hooks'
 
 export interface FigureProps {
   readonly title: string
-  /** One sentence: what the picture says. */
+  /** The content of the graphic in one sentence. */
   readonly summary: string
-  /** What goes beside the title. */
+  /** Content next to the title. */
   readonly aside?: ComponentChildren
   readonly children: ComponentChildren
-  /** The same as a table; made when it is asked for. */
+  /** The same data as a table, rendered on request. */
   readonly table: () => ComponentChildren
 }
 
@@ -26,12 +26,11 @@ export function Figure({ title, summary, aside, children, table }: FigureProps) 
         <button
           type="button"
           class="quiet"
-          aria-pressed={asTable.value}
           onClick={() => {
             asTable.value = !asTable.value
           }}
         >
-          {asTable.value ? 'as picture' : 'as table'}
+          {asTable.value ? 'Show as graphic' : 'Show as table'}
         </button>
       </figcaption>
       <p class="summary">{summary}</p>

@@ -10,7 +10,7 @@ export interface GraphNode {
   readonly title: string
   /** A second line. */
   readonly note: string
-  /** For those who hear it: all that it says. */
+  /** The full text for screen readers. */
   readonly label: string
   readonly tone?: 'bad' | 'warn' | 'off' | ''
   /** A role: the stripe at its left. */
@@ -28,7 +28,7 @@ export interface GraphEdge {
 
 const nodeSize = { width: 168, height: 46 }
 const gapY = 16
-/** Between layers, by the longest label that stands there. */
+/** Distance between layers, by the longest label between them. */
 const [leastGapX, mostGapX, characterPx] = [70, 170, 5.6]
 const margin = 12
 /** Characters of a line of a node; longer ones are cut, and whole in its title. */
@@ -147,7 +147,7 @@ function Edge({
     ),
     { left: x2, right: x2, y: y2 },
   ]
-  // Labels stand near the end at which edges lie apart.
+  // Labels are near the end where edges are apart.
   const labelled = isOneOfMany ? 1 : stops.length - 1
   const [before, after] = [stops[labelled - 1]!, stops[labelled]!]
   const labelX = (before.right + after.left) / 2
@@ -186,7 +186,7 @@ function cut(text: string): string {
   return text.length <= lineLength ? text : `${text.slice(0, lineLength - 1)}…`
 }
 
-/** The node that lies next in the direction of an arrow key. */
+/** The nearest node in the direction of an arrow key. */
 function nearest({ places }: Layout, id: string, key: string): string | undefined {
   const from = places.get(id)!
   const step = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] }[key]

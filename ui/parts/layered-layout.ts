@@ -1,4 +1,4 @@
-// Places the nodes of a graph in layers from left to right, after Sugiyama: who asks stands left of who is asked.
+// Places the nodes of a graph in layers from left to right, after Sugiyama: callers are to the left of callees.
 
 export interface LayoutNode {
   readonly id: string
@@ -27,9 +27,9 @@ export interface Pass {
 
 export interface Layout {
   readonly places: ReadonlyMap<string, Place>
-  /** What lies between the ends of the edges that skip layers, by `pairOf`, from the end that asks. */
+  /** Points between the ends of edges that skip layers, by `pairOf`, from the caller's end. */
   readonly passes: ReadonlyMap<string, readonly Pass[]>
-  /** How high all that was placed stands, for the layout after this one. */
+  /** The vertical position of all placed nodes, for the next layout. */
   readonly levels: ReadonlyMap<string, number>
   readonly width: number
   readonly height: number
@@ -51,7 +51,7 @@ export function pairOf({ from, to }: LayoutEdge): string {
   return `${from}\n${to}`
 }
 
-/** Edges from or to nodes that are not there, and those of a node to itself, place nothing. */
+/** Edges of unknown nodes, and edges from a node to itself, do not affect the layout. */
 export function layeredLayout(
   nodes: readonly LayoutNode[],
   edges: readonly LayoutEdge[],
@@ -77,7 +77,7 @@ export function layeredLayout(
   return { places, passes, levels, ...size }
 }
 
-/** An edge that skips layers becomes a chain of stand-ins, one in each of them, which find their place as nodes do. */
+/** An edge that skips layers becomes a chain of stand-ins, one per layer, which are placed like nodes. */
 function withPasses(layers: LayoutNode[][], edges: readonly LayoutEdge[]) {
   const layerOf = new Map(layers.flatMap((layer, number) => layer.map(({ id }) => [id, number] as const)))
   const all = layers.map(layer => [...layer])
@@ -111,7 +111,7 @@ function withoutCycles(nodes: readonly LayoutNode[], edges: readonly LayoutEdge[
   const state = new Map<string, 'open' | 'done'>()
   const back = new Set<string>()
   const entered = new Set(edges.map(({ to }) => to))
-  // From those that nobody asks, so that a circle is cut where it is entered.
+  // Starts at nodes without callers, so that a cycle is cut where it is entered.
   const order = [...nodes].sort((a, b) => Number(entered.has(a.id)) - Number(entered.has(b.id)))
   for (const { id } of order) {
     if (state.has(id)) continue
@@ -133,7 +133,7 @@ function withoutCycles(nodes: readonly LayoutNode[], edges: readonly LayoutEdge[
   return edges.map(({ from, to }) => (back.has(`${from}\n${to}`) ? { from: to, to: from } : { from, to }))
 }
 
-/** Each node one layer behind the last of those that ask it. */
+/** Each node is one layer behind the last of its callers. */
 function layersOf(nodes: readonly LayoutNode[], edges: readonly LayoutEdge[]): LayoutNode[][] {
   const waits = new Map(nodes.map(({ id }) => [id, 0]))
   for (const { to } of edges) waits.set(to, waits.get(to)! + 1)
@@ -155,7 +155,7 @@ function layersOf(nodes: readonly LayoutNode[], edges: readonly LayoutEdge[]): L
   return layers
 }
 
-/** Orders each layer by where the neighbours of its nodes stand: fewer edges cross. */
+/** Orders each layer by the positions of its nodes' neighbours, so that fewer edges cross. */
 function orderLayers(
   layers: LayoutNode[][],
   edges: readonly LayoutEdge[],
@@ -174,7 +174,7 @@ function orderLayers(
     before === undefined ? [...layer] : sorted(layer, ({ id }) => formerLevel(id, before, standIns.get(id))),
   )
   for (const layer of ordered) note(layer)
-  // What stood there before was ordered, and would only jump.
+  // Nodes of the previous layout are already in order, and would only jump.
   const isKnown = ({ id }: LayoutNode) => standIns.has(id) || before?.levels.has(id)
   if (before !== undefined && layers.flat().every(isKnown)) return ordered
   for (let sweep = 0; sweep < sweeps; sweep++) {
@@ -189,7 +189,7 @@ function orderLayers(
   return ordered
 }
 
-/** How high it stood; the stand-in of an edge that is new: between the ends of that. What comes new stands last. */
+/** Previous position; for the stand-in of a new edge, between its ends. New nodes come last. */
 function formerLevel(id: string, { levels }: Layout, edge: LayoutEdge | undefined): number {
   const [from, to] = edge === undefined ? [] : [levels.get(edge.from), levels.get(edge.to)]
   const between = from === undefined || to === undefined ? Number.MAX_VALUE : (from + to) / 2
@@ -234,7 +234,7 @@ function mean(ids: readonly string[] | undefined, rank: ReadonlyMap<string, numb
   return ids.reduce((sum, id) => sum + rank.get(id)!, 0) / ids.length
 }
 
-/** Equal ones stay as they stand. */
+/** Equal nodes keep their order. */
 function sorted<T>(items: readonly T[], by: (item: T) => number): T[] {
   return [...items].sort((a, b) => by(a) - by(b))
 }

@@ -73,8 +73,8 @@ function Finder() {
           text.value = event.currentTarget.value
         }}
       />
-      <p class="note">A page, service, process or metric. Enter opens the first.</p>
-      <ul class="stack" aria-label="Found">
+      <p class="note">Find a page, service, process or metric. Enter opens the first result.</p>
+      <ul class="stack" aria-label="Results">
         {found.map(({ text: title, what, href }) => (
           <li key={href}>
             <a
@@ -91,7 +91,7 @@ function Finder() {
         ))}
       </ul>
       {found.length === 0 ? (
-        <p class="note">Nothing here is called so. What svc misses: svc explain NAME</p>
+        <p class="note">No results. To see why something is missing, run svc explain NAME.</p>
       ) : null}
     </form>
   )
@@ -102,7 +102,7 @@ function find(text: string, metrics: MetricsDocument | undefined): readonly Foun
   const all: Found[] = [
     ...pages
       .filter(({ listed }) => listed)
-      .map(({ id, title, question }) => ({ text: title, what: question, href: hrefOf(id) })),
+      .map(({ id, title, subtitle }) => ({ text: title, what: subtitle, href: hrefOf(id) })),
     ...(tick?.services ?? []).map(({ name }) => ({
       text: name,
       what: 'service',

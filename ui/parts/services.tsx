@@ -10,11 +10,11 @@ type Row = Extract<OverviewLine, { kind: 'tick' }>['services'][number]
 /** Above this an error rate is marked. */
 const badPercent = 5
 
-/** Services with what they did in the last minute, in the given order. */
+/** Services with their activity in the last minute, in the given order. */
 export function Services({ rows }: { readonly rows: readonly Row[] }) {
   return (
     <Table
-      caption="Services in the last minute, the worst first"
+      caption="Services in the last minute, worst first"
       rows={rows}
       rowKey={({ namespace, name }) => `${namespace}/${name}`}
       mark={({ errors_percent }) => (errors_percent >= badPercent ? 'bad' : '')}
@@ -28,7 +28,7 @@ export function Services({ rows }: { readonly rows: readonly Row[] }) {
           cell: ({ requests_per_s, serves }) => (
             <>
               {short(requests_per_s)}
-              {serves ? '' : ' (calls)'}
+              {serves ? '' : ' (out)'}
             </>
           ),
         },
@@ -51,14 +51,14 @@ export function Services({ rows }: { readonly rows: readonly Row[] }) {
             />
           ),
         },
-        { name: 'Calls', cell: ({ calls }) => calls.join(', ') },
+        { name: 'Dependencies', cell: ({ calls }) => calls.join(', ') },
       ]}
       empty={
         <Empty
-          title="No service was seen yet"
+          title={unobserving.value === '' ? 'No services yet' : 'No services'}
           why={
             unobserving.value ||
-            'A service shows up with its first request: send one to a server of this host. If it does not, ask why, by its port.'
+            'A service appears with its first request: send one to a server on this host. If it stays missing, check the reason by its port:'
           }
           command={unobserving.value === '' ? 'svc explain 8080' : undefined}
         />

@@ -4,21 +4,21 @@ import type { ComponentChildren } from 'preact'
 import { nameColour } from '../lib/colour.ts'
 import { hrefOf } from '../lib/route.ts'
 
-/** The head of a page: what it is, which question it answers, what can be done. */
+/** The head of a page: its title, what it shows, and its controls. */
 export function Head({
   title,
-  question,
+  subtitle,
   children,
 }: {
   readonly title: ComponentChildren
-  readonly question: string
+  readonly subtitle: string
   readonly children?: ComponentChildren
 }) {
   return (
     <header class="head">
       <div>
         <h1 tabIndex={-1}>{title}</h1>
-        <p>{question}</p>
+        <p>{subtitle}</p>
       </div>
       <div class="tools">{children}</div>
     </header>
@@ -39,8 +39,16 @@ const marks: Readonly<Record<Level, string>> = {
   unknown: '?',
 }
 
+const words: Readonly<Partial<Record<Level, string>>> = { bad: 'critical', warn: 'warning' }
+
 /** A state by sign, word and colour: never by colour alone. */
-export function Pill({ level, text = level }: { readonly level: Level; readonly text?: string }) {
+export function Pill({
+  level,
+  text = words[level] ?? level,
+}: {
+  readonly level: Level
+  readonly text?: string
+}) {
   return (
     <span class={`pill ${level}`}>
       <span aria-hidden="true">{marks[level]}</span> {text}
@@ -58,7 +66,7 @@ export function ServiceLink({ name }: { readonly name: string }) {
   )
 }
 
-/** A small line without axes. It says the last values to those who do not see it. */
+/** A small line without axes. Its label gives the last value to screen readers. */
 export function Spark({
   values,
   label,

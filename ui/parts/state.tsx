@@ -1,13 +1,14 @@
-// What stands where there is nothing to show: that it comes, why it does not, what to do.
+// Empty, loading and error states: what is coming, why there is nothing, and what to do.
 
 import type { ComponentChildren } from 'preact'
+import { denied } from '../lib/api.ts'
 import { Command } from './command.tsx'
 
 export interface EmptyProps {
   readonly title: string
   /** Why it is empty, in a sentence. */
   readonly why: ComponentChildren
-  /** What to do about it: a command to be copied. */
+  /** A command to copy. */
   readonly command?: string | undefined
   readonly children?: ComponentChildren
 }
@@ -23,25 +24,38 @@ export function Empty({ title, why, command, children }: EmptyProps) {
   )
 }
 
-/** The shape of what comes. */
+/** Shown while data loads. */
 export function Loading({ what }: { readonly what: string }) {
   return (
     <div class="empty" aria-busy="true">
-      <p>Reading {what} …</p>
+      <p>Loading {what} …</p>
       <div class="skeleton" />
       <div class="skeleton" />
     </div>
   )
 }
 
-export function Failed({ what, error }: { readonly what: string; readonly error: string }) {
+export function Failed({
+  what,
+  error,
+  isRetried = true,
+}: {
+  readonly what: string
+  readonly error: string
+  readonly isRetried?: boolean
+}) {
   return (
     <div class="empty" role="alert">
-      <h2>Cannot read {what}</h2>
-      <p>{error}</p>
-      <p>It is tried again by itself.</p>
+      <h2>Cannot load {what}</h2>
+      <p>{sentence(error)}</p>
+      {isRetried && denied.value === '' ? <p>Retrying automatically.</p> : null}
     </div>
   )
+}
+
+/** Messages of the API begin with a small letter. */
+function sentence(message: string): string {
+  return message.charAt(0).toUpperCase() + message.slice(1)
 }
 
 export interface Readable {
@@ -50,7 +64,7 @@ export interface Readable {
   readonly error: string
 }
 
-/** A reading in its states: `children` where there is a value; a failure is told above it. */
+/** A reading in its states: `children` if there is a value, with any error above it. */
 export function Reading({
   of,
   what,
@@ -66,7 +80,7 @@ export function Reading({
     <>
       {of.state === 'error' ? (
         <p class="notice" role="status">
-          {of.error}; what is shown is the last that was read.
+          {sentence(of.error)}; showing the last data received.
         </p>
       ) : null}
       {children()}

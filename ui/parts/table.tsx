@@ -1,19 +1,19 @@
-// Tables that can be sorted. Keys, screen readers and narrow windows are what they are made for.
+// Sortable tables for keyboards, screen readers and narrow windows.
 
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 
 export interface Column<Row> {
   readonly name: string
-  /** Numbers stand to the right, and begin with the largest. */
+  /** Numbers are right-aligned, and sorted largest first. */
   readonly number?: boolean
-  /** By what it is sorted; without it it is not. */
+  /** The sort key; without one the column is not sortable. */
   readonly value?: (row: Row) => number | string | null
   readonly cell: (row: Row) => ComponentChildren
 }
 
 export interface TableProps<Row> {
-  /** What it is a table of, for those who cannot see where it stands. */
+  /** The content of the table, for screen readers. */
   readonly caption: string
   readonly columns: readonly Column<Row>[]
   readonly rows: readonly Row[]
@@ -78,7 +78,7 @@ export function Table<Row>({ caption, columns, rows, rowKey, most = 200, empty, 
         </tbody>
       </table>
       {rows.length === 0 ? empty : null}
-      {rows.length > most ? <p class="note">{rows.length - most} more are not shown.</p> : null}
+      {rows.length > most ? <p class="note">{rows.length - most} more not shown.</p> : null}
     </div>
   )
 }
@@ -88,7 +88,7 @@ function sortedBy<Row>(rows: readonly Row[], value: (row: Row) => number | strin
   return [...rows].sort((a, b) => {
     const left = value(a)
     const right = value(b)
-    // What is not known stands last either way.
+    // Unknown values come last in both directions.
     if (left === null || right === null) return left === right ? 0 : left === null ? 1 : -1
     if (typeof left === 'string' || typeof right === 'string')
       return sign * String(left).localeCompare(String(right))

@@ -1,4 +1,4 @@
-// How the agent is set up, and what it has in the kernel.
+// Configuration and state of the agent, and its eBPF programs and maps.
 
 import type { AgentDocument } from '../../api/ui/documents.ts'
 import { type LoadedConfig, schema, shownKeys } from '../../config/index.ts'
@@ -51,7 +51,7 @@ function configOf(loaded: LoadedConfig): AgentDocument['config'] {
   })
 }
 
-/** Words that YAML takes for something else than a text (YAML 1.1 and 1.2). */
+/** Words that YAML does not read as text (YAML 1.1 and 1.2). */
 const notTexts = /^(?:true|false|null|yes|no|on|off|y|n|~)$/i
 const plainText = /^(?:[A-Za-z/][\w./:*+-]*|\d+[A-Za-z]{1,3})$/
 
@@ -66,15 +66,15 @@ function reloadOf(parts: UiParts): AgentDocument['reload'] {
   const { reloads, lastSuccessful, lastAttemptMs, requiresRestart } = parts.reloads()
   const at = new Date(lastAttemptMs).toISOString()
   const last = lastSuccessful
-    ? `${at}: taken up`
-    : `${at}: refused; still running the previous configuration (reason above)`
+    ? `${at}: applied`
+    : `${at}: rejected; previous configuration still active (reason above)`
   return { last: reloads === 0 ? '' : last, waiting: [...requiresRestart] }
 }
 
 function programsOf({ ebpfDebug }: UiParts): AgentDocument['programs'] {
   const measured = ebpfDebug.measures
   return loadedPrograms().map(({ name, type, section, attached, links, runCount, runTimeNs }) => {
-    // Those that read in libraries have no place of their own.
+    // Programs for libraries have no fixed place of attachment.
     const isOfFiles = /^u(?:ret)?probe/.test(section)
     const place = isOfFiles
       ? `${links} file${links === 1 ? '' : 's'}`
@@ -100,7 +100,7 @@ function attachmentsOf({ tracing }: UiParts): AgentDocument['attachments'] {
   const tls = tracing instanceof Tracing ? tracing.tls : undefined
   return attachedFiles(tracing).map(({ path, library, symbols, inode }) => ({
     path,
-    what: `TLS by ${library}: ${symbols.join(', ')}`,
+    what: `TLS (${library}): ${symbols.join(', ')}`,
     pids: [...(tls?.usersOf(inode) ?? [])],
   }))
 }

@@ -1,4 +1,4 @@
-// Who asks whom, as people are told: of what the window knows of edges.
+// Calls between services, from the edges in the window.
 
 import type { MapLine } from '../../api/ui/documents.ts'
 import { hostPort } from '../../lib/host-port.ts'
@@ -15,53 +15,53 @@ export type PartyKind = MapLine['nodes'][number]['kind']
 
 /** A service of this host, or an address elsewhere. */
 export interface Party {
-  /** The same for as long as it is there. */
+  /** Stable while the party exists. */
   readonly id: string
   readonly name: string
   readonly namespace: string
   /** It is a service of this host. */
   readonly isHere: boolean
   kind: PartyKind
-  /** Of its process that appeared last; undefined: none was seen at work. */
+  /** Resource of its newest process; undefined if no process was observed. */
   resource: Resource | undefined
   readonly asks: Call[]
   readonly answers: Call[]
 }
 
-/** What was counted. */
+/** Counted requests. */
 export interface Figures {
   count: number
   failed: number
-  /** How long any of them could be seen. */
+  /** Time during which any of them was observed. */
   seconds: number
   perSecond: number
-  /** As `percentileMs` takes them. */
+  /** As `percentileMs` expects them. */
   readonly durations: Float64Array
 }
 
-/** Requests of one to another in one protocol. */
+/** Requests from one party to another in one protocol. */
 export interface Call {
   readonly from: Party
   readonly to: Party
   readonly protocol: string
-  /** All of them asked for health or metrics. */
+  /** All of them are requests for health or metrics. */
   probe: boolean
   figures: Figures
 }
 
-/** The kind of who is asked in a protocol; of others it is told by where they are. */
+/** Kind of the callee by protocol; for other protocols it follows from the address. */
 const kinds: Readonly<Record<string, PartyKind | undefined>> = Object.fromEntries(
   protocols.map(({ name, party }) => [name, party]),
 )
-/** Words for protocols that differ from those of the code. */
+/** Names of protocols that differ from those in the code. */
 const words: Readonly<Record<string, string>> = { http1: 'http', http2: 'http', postgres: 'postgresql' }
 
-/** A protocol as people know it. */
+/** The common name of a protocol. */
 export function protocolWord(protocol: string): string {
   return words[protocol] ?? protocol
 }
 
-/** Which edges are whose, at one moment. */
+/** The parties of edges, at one moment. */
 export class Naming {
   readonly parties = new Map<string, Party>()
   readonly #names: LocalNames
@@ -109,7 +109,7 @@ export class Naming {
       )
     const listener = isAsked ? this.#names.at(name, port) : undefined
     if (listener !== undefined) return this.#here(listener, undefined)
-    // The port tells who it is where only some of what speaks there is seen from the server's side.
+    // The port identifies the party where only part of its traffic is observed on the server's side.
     const seen = isAsked && kinds[protocol] !== undefined ? undefined : this.#seen.at(name)
     if (seen !== undefined) return this.#party(seen)
     if (!isAsked) return this.#there(`address:${name}`, name, undefined)
@@ -138,8 +138,8 @@ export class Naming {
 }
 
 /**
- * Which edges count where requests of one party are put together. Between containers each side names the other one by its
- * address, and tells of the same requests: those that it saw itself count, or else those that others told.
+ * The edges that count when requests of one party are merged. Between containers, each side knows the other one by its
+ * address, and both report the same requests: a party's own observations count, or else those of its peers.
  */
 export class Sides {
   readonly #own = { from: new Set<Party>(), to: new Set<Party>() }
@@ -158,7 +158,7 @@ export class Sides {
   }
 }
 
-/** What was counted of the requests of two parties, by who saw them. */
+/** Requests between two parties, by the side that observed them. */
 interface Views {
   readonly call: Call
   /** Both sides; the client's side alone; the server's side alone. */
@@ -167,7 +167,7 @@ interface Views {
   readonly answered: Figures
 }
 
-/** Who asked whom in about the last `seconds`. Those that did not are no parties of it. */
+/** Calls in about the last `seconds`. Parties without calls are omitted. */
 export function callGraph(window: EdgeWindow, names: LocalNames, seconds: number): Map<string, Party> {
   names.refresh()
   const naming = new Naming(window, names)
@@ -189,7 +189,7 @@ export function callGraph(window: EdgeWindow, names: LocalNames, seconds: number
     addTo(viewOf(edge, views), sum)
   }
   for (const { call, both, asked, answered } of found.values()) {
-    // Between containers each side names the other one by its address, and tells of the same requests.
+    // Between containers, each side knows the other one by its address, and both report the same requests.
     const alone = answered.count > 0 ? answered : asked
     if (alone.count > 0) addFigures(both, alone)
     call.from.asks.push(call)
@@ -198,14 +198,14 @@ export function callGraph(window: EdgeWindow, names: LocalNames, seconds: number
   return new Map([...naming.parties].filter(([, { asks, answers }]) => asks.length > 0 || answers.length > 0))
 }
 
-/** All that several calls are together. */
+/** Sum of several calls. */
 export function together(calls: readonly Call[]): Figures {
   const sum = noFigures()
   for (const { figures } of calls) addFigures(sum, figures)
   return sum
 }
 
-/** Part of them that failed, in percent. */
+/** Share of failed ones, in percent. */
 export function errorsPercent({
   count,
   failed,
@@ -218,7 +218,7 @@ export function errorsPercent({
 
 const namesOf = new WeakMap<object, LocalNames>()
 
-/** Names of the services of this host, which all documents share. */
+/** Names of the services of this host, shared by all documents. */
 export function localNames({ processes }: UiParts): LocalNames {
   let names = namesOf.get(processes)
   if (names === undefined) {
@@ -241,7 +241,7 @@ function addTo(figures: Figures, { count, failed, seconds, durations }: EdgeSum)
   addFigures(figures, { count, failed, seconds, durations })
 }
 
-/** Rates are not added up: of many who began one after another, each would count as if it went on. */
+/** Rates are not added: processes that ran one after another would count as if they ran at the same time. */
 function addFigures(sum: Figures, { count, failed, seconds, durations }: Omit<Figures, 'perSecond'>): void {
   sum.count += count
   sum.failed += failed

@@ -1,6 +1,6 @@
 import { mostApartMs } from './rate.ts'
 
-/** Devices that are followed; what comes later is left out. */
+/** Maximum number of devices; later ones are ignored. */
 const mostDevices = 4096
 
 interface Device {
@@ -12,11 +12,11 @@ interface Device {
 }
 
 /**
- * Two counters of each of many devices, as sums a second. Each device is followed by itself, so that one that comes or
- * goes makes no leap.
+ * Two counters of many devices, as sums per second. Each device is tracked separately, so that adding or removing one
+ * causes no jump.
  */
 export class DeviceRates {
-  /** Sums a second; `NaN` where they are not known. */
+  /** Sums per second; `NaN` if unknown. */
   first = Number.NaN
   second = Number.NaN
   readonly #isReal: (name: string) => boolean
@@ -28,7 +28,7 @@ export class DeviceRates {
   #passedMs = 0
   #round = 0
 
-  /** Those that are real count; where none is, as in a container, those that may. */
+  /** Real devices count; without any, as in a container, all others do. */
   constructor(isReal: (name: string) => boolean, mayCount: (name: string) => boolean) {
     this.#isReal = isReal
     this.#mayCount = mayCount
@@ -49,7 +49,7 @@ export class DeviceRates {
       const isReal = this.#isReal(name)
       const mayCount = this.#mayCount(name)
       this.#devices.set(name, { isReal, mayCount, first, second, round: this.#round })
-      // Another one may be real, so that this one no longer counts.
+      // If another device is real, this one no longer counts.
       if (isReal) this.#real.there = true
       return
     }
@@ -81,7 +81,7 @@ class Sums {
     this.second = 0
   }
 
-  /** A counter that began anew adds nothing. */
+  /** A counter that was reset adds nothing. */
   add(first: number, second: number): void {
     if (first > 0) this.first += first
     if (second > 0) this.second += second

@@ -1,4 +1,4 @@
-// What `svc doctor` finds, tried by the agent itself without holding it up.
+// The checks of `svc doctor`, run by the agent without blocking it.
 
 import type { DoctorDocument } from '../../api/ui/documents.ts'
 import type { Examined } from '../../cli/doctor/check.ts'
@@ -15,16 +15,16 @@ import type { UiParts } from './parts.ts'
 
 interface Answer {
   readonly document: Promise<DoctorDocument>
-  /** When it was found, of `performance.now()`; infinite while it is being looked for. */
+  /** Time of the result, of `performance.now()`; infinite while the checks run. */
   atMs: number
 }
 
-/** Checks ask other machines, and need not be asked for each of those who look. */
+/** Checks contact other hosts; viewers share one result. */
 const freshMs = 10_000
 
 const answers = new WeakMap<UiParts['outlets'], Answer>()
 
-/** At most one examination at a time, whose answer serves for ten seconds. */
+/** Runs the checks at most once at a time; a result is reused for ten seconds. */
 export function doctor(parts: UiParts): Promise<DoctorDocument> {
   const known = answers.get(parts.outlets)
   if (known !== undefined && performance.now() - known.atMs < freshMs) return known.document
@@ -38,7 +38,7 @@ export function doctor(parts: UiParts): Promise<DoctorDocument> {
 }
 
 async function examined(parts: UiParts): Promise<DoctorDocument> {
-  // Nobody who does not look pays for what they are made of.
+  // Loaded on demand.
   const { examineGently } = await import('../../cli/doctor/examine.ts')
   const { partPrograms } = await import('../../cli/doctor/kernel-counts.ts')
   const { hintOrder } = await import('../../cli/doctor/report.ts')
@@ -69,7 +69,7 @@ function hintsOf(
 }
 
 /**
- * What the agent knows by running, or would find out only by loading its programs once more, which takes the kernel a
+ * Findings that follow from the running agent, or that would load its programs again, which takes the kernel a
  * second.
  */
 function knownFindings(parts: UiParts, counts: readonly PartPrograms[]): Findings {
@@ -79,33 +79,33 @@ function knownFindings(parts: UiParts, counts: readonly PartPrograms[]): Finding
     ...counts.map(({ name, part }) => [name, kernelPrograms(parts, part)] as const),
   ])
   const api = parts.api()
-  if (api !== undefined) known.set('address', [{ ok: `${api.url('/')} is this svc, which runs` }])
+  if (api !== undefined) known.set('address', [{ ok: `${api.url('/')} is this running agent` }])
   const metrics = parts.hostMetrics()
   if (metrics === undefined) return known
-  known.set('collectors', [{ ok: `${metrics.collectors} are at work` }])
+  known.set('collectors', [{ ok: `${metrics.collectors} running` }])
   if (metrics.server !== undefined)
-    known.set('metrics address', [{ ok: `${metrics.server.url('/metrics')} is this svc, which runs` }])
+    known.set('metrics address', [{ ok: `${metrics.server.url('/metrics')} is this running agent` }])
   return known
 }
 
 function capturePrograms({ tracing }: UiParts): Finding {
   if (tracing instanceof Tracing)
-    return { ok: `those of the back end "${tracing.capture.backend.name}" are loaded and attached` }
-  const why = tracing === undefined ? 'tracing is switched off' : tracing.reason
+    return { ok: `programs of the back end "${tracing.capture.backend.name}" are loaded and attached` }
+  const why = tracing === undefined ? 'tracing is off' : tracing.reason
   return {
     fault: 'untried',
-    detail: `${why}; run svc doctor traces to load them; the agent does not, as it would block`,
+    detail: `${why}; run svc doctor traces to load them (the agent does not, as that would block it)`,
   }
 }
 
 function kernelPrograms(parts: UiParts, { subsystem, off }: KernelPart): Finding[] {
   if (off(parts.loaded().config.agent) !== undefined) return []
   const { state, reason } = kernelState(parts).find(part => part.subsystem === subsystem)!
-  if (state === 'on') return [{ ok: 'are loaded and attached' }]
+  if (state === 'on') return [{ ok: 'loaded and attached' }]
   return [
     {
       fault: 'untried',
-      detail: `${reason}; run svc doctor kernel to load them; the agent does not, as it would block`,
+      detail: `${reason}; run svc doctor kernel to load them (the agent does not, as that would block it)`,
     },
   ]
 }
@@ -116,12 +116,12 @@ function profilePrograms({ profiling }: UiParts): Finding {
     return {
       fault: 'untried',
       detail:
-        'profiling does not run; run svc doctor profiles to load them; the agent does not, as it would block',
+        'profiling is not running; run svc doctor profiles to load them (the agent does not, as that would block it)',
     }
   if (sampler.degraded !== undefined)
-    return { fault: 'degraded', detail: `stacks are walked by frame pointers only: ${sampler.degraded}` }
+    return { fault: 'degraded', detail: `stacks are unwound by frame pointers only: ${sampler.degraded}` }
   const [refused] = refusedPrograms('profile')
   return refused === undefined
-    ? { ok: 'those that walk stacks by tables are loaded' }
-    : { fault: 'no_waits', detail: `${refused.name} was refused: ${refused.refused}` }
+    ? { ok: 'programs for unwinding with tables are loaded' }
+    : { fault: 'no_waits', detail: `the kernel rejected ${refused.name}: ${refused.refused}` }
 }

@@ -1,4 +1,4 @@
-// What connections a process has, and whether anything went over them.
+// TCP connections of a process, and whether they had traffic.
 
 import { readlinkSync } from 'node:fs'
 import { Attributes, askKernel, type Message, protocols } from '../../kernel/netlink.ts'
@@ -7,26 +7,26 @@ import { linesOf } from '../../lib/file-lines.ts'
 import { linkText } from '../../lib/if-there.ts'
 import { Turn } from '../../lib/turn.ts'
 
-/** A TCP connection that is open. */
+/** An open TCP connection. */
 export interface Connection {
   readonly localPort: number
   readonly peerPort: number
-  /** Since the last bytes, of either direction, in milliseconds; undefined: it cannot be told. */
+  /** Milliseconds since the last bytes in either direction; undefined if unknown. */
   readonly idleMs: number | undefined
-  /** Of both directions; undefined: it cannot be told. */
+  /** Bytes in both directions; undefined if unknown. */
   readonly bytes: number | undefined
 }
 
 const maxDescriptors = 16_384
 const maxSockets = 20_000
 const maxFileBytes = 4 * 1024 * 1024
-/** So long the work goes on before it lets others. */
+/** Time slice before yielding, in milliseconds. */
 const workMs = 2
 
 /**
- * Of those that are established; `port` asks for those alone that have it as their own. In other network namespaces than
- * that of the agent only what /proc tells. Takes about 2 µs for each descriptor of the process and each socket, and lets
- * others work between, but while the kernel answers.
+ * The established connections; `port` restricts them to those with that local port. In other network namespaces than
+ * the agent's, only what /proc has. Takes about 2 µs per descriptor of the process and per socket, and yields in
+ * between, except while the kernel answers.
  */
 export async function connectionsOf(procDir: string, pid: number, port = 0): Promise<Connection[]> {
   const turn = new Turn(workMs)
@@ -37,7 +37,7 @@ export async function connectionsOf(procDir: string, pid: number, port = 0): Pro
     try {
       return asked(inodes, port)
     } catch {
-      // Without the addon, or where the kernel has no sock_diag, there is less to tell.
+      // Without the addon or sock_diag, /proc has fewer details.
     }
   }
   return listed(procDir, pid, inodes, port, turn)
@@ -50,7 +50,7 @@ async function socketsOf(procDir: string, pid: number, turn: Turn): Promise<Read
       const target = readlinkSync(`${procDir}/${pid}/fd/${name}`)
       if (target.startsWith('socket:[')) inodes.add(Number(target.slice(8, -1)))
     } catch {
-      // It was closed meanwhile.
+      // It was closed in the meantime.
     }
     if (turn.isOver) await turn.next()
   }
@@ -79,7 +79,7 @@ function asked(inodes: ReadonlySet<number>, port: number): Connection[] {
   let seen = 0
   const attributes = new Attributes()
   const take = (socket: Message) => {
-    // More would hold up everybody else; of a port alone there are seldom as many.
+    // More would block the agent for too long; with a port there are rarely as many.
     if (++seen > maxSockets) throw new Enough()
     if (inodes.has(socket.u32(at.inode))) found.push(connectionOf(socket, attributes))
   }
@@ -119,7 +119,7 @@ function bigEndian(value: number): number {
   return ((value & 0xff) << 8) | (value >> 8)
 }
 
-/** By /proc/PID/net/tcp (proc_pid_net(5)). */
+/** From /proc/PID/net/tcp (proc_pid_net(5)). */
 async function listed(
   procDir: string,
   pid: number,

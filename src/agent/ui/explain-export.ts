@@ -1,11 +1,11 @@
-// Where the spans that were made went. The books are kept for all processes together.
+// The fate of spans, counted for all processes together.
 
 import type { Tracing } from '../tracing.ts'
 import { degradations } from '../view.ts'
 import type { Cause, Finding } from './explain-types.ts'
 import type { UiParts } from './parts.ts'
 
-/** A way of losing spans that is a cause of its own. */
+/** A kind of loss with its own cause. */
 interface Loss {
   readonly cause: Cause
   readonly items: number
@@ -13,9 +13,9 @@ interface Loss {
   readonly hint: string
 }
 
-/** Part of all spans whose loss is a cause: a moment's loss long ago is no news. */
+/** Least share of all spans for a loss to be a cause; a short loss long ago does not matter. */
 const leastShare = 0.01
-/** A queue that is fuller than this loses what comes, or is about to. */
+/** A queue that is fuller drops new items, or soon will. */
 const nearlyFull = 0.5
 
 export function spanFindings(parts: UiParts, tracing: Tracing): Finding[] {
@@ -30,7 +30,7 @@ export function spanFindings(parts: UiParts, tracing: Tracing): Finding[] {
   const books: Finding = {
     topic: 'spans',
     state: lost === '' ? 'ok' : 'note',
-    text: `of all services since the start: ${made} made → ${kept} kept by sampling → ${state.exported} exported, ${state.queued + early} queued, ${lost === '' ? '0' : lost} dropped${state.rejected > 0 ? `, ${state.rejected} refused by the receiver` : ''}`,
+    text: `all services since the start: ${made} made → ${kept} kept by sampling → ${state.exported} exported, ${state.queued + early} queued, ${lost === '' ? '0' : lost} dropped${state.rejected > 0 ? `, ${state.rejected} rejected by the receiver` : ''}`,
     hint: '',
   }
   const losses = lossesOf(parts, state.dropped).sort((a, b) => b.items - a.items)
@@ -61,33 +61,33 @@ function lossesOf(parts: UiParts, dropped: ReadonlyMap<string, number>): Loss[] 
     {
       cause: 'sampled',
       items: sampled,
-      text: `${sampled} spans dropped by sampling: ${path}.ratio is ${sampling.ratio}; metrics count them all the same`,
+      text: `${sampled} spans dropped by sampling: ${path}.ratio is ${sampling.ratio}; metrics still count them`,
       hint: `raise ${path}.ratio; 1 keeps all`,
     },
     {
       cause: 'rate_limited',
       items: overBudget,
-      text: `${overBudget} spans dropped: more than ${path}.max_spans_per_second (${sampling.max_spans_per_second}), or than agent.ebpf.ringbuf_size holds; metrics count them all the same`,
+      text: `${overBudget} spans dropped: the limit ${path}.max_spans_per_second (${sampling.max_spans_per_second}) or agent.ebpf.ringbuf_size was exceeded; metrics still count them`,
       hint: `raise ${path}.max_spans_per_second, or agent.ebpf.ringbuf_size`,
     },
     {
       cause: 'rate_limited',
       items: noRoom,
-      text: `${noRoom} spans dropped: more came at once than agent.ebpf.perf_buffer_size (${config.agent.ebpf.perf_buffer_size}) holds for a CPU`,
+      text: `${noRoom} spans dropped: a burst did not fit into agent.ebpf.perf_buffer_size (${config.agent.ebpf.perf_buffer_size}) of a CPU`,
       hint: 'raise agent.ebpf.perf_buffer_size, or give svc more CPU',
     },
     {
       cause: 'rate_limited',
       items: limited,
-      text: `${limited} spans dropped: more than pipeline.limits.rate.traces_per_second (${config.pipeline.limits.rate.traces_per_second})`,
+      text: `${limited} spans dropped: over the limit pipeline.limits.rate.traces_per_second (${config.pipeline.limits.rate.traces_per_second})`,
       hint: 'raise pipeline.limits.rate.traces_per_second',
     },
   ]
-  // What was sampled away before a reload says nothing of now.
+  // Spans sampled before a reload do not matter now.
   return losses.filter(({ cause, items }) => items > 0 && (cause !== 'sampled' || sampling.ratio < 1))
 }
 
-/** Of traces. */
+/** Export of traces. */
 export function exportFindings(parts: UiParts): Finding[] {
   const topic = 'export'
   const { outlets } = parts
@@ -101,7 +101,7 @@ export function exportFindings(parts: UiParts): Finding[] {
       {
         topic,
         state: 'note',
-        text: 'nothing leaves this host: traces are shown here only',
+        text: 'no exporter configured: traces stay on this host',
         hint: 'set otlp.endpoint, or OTEL_EXPORTER_OTLP_ENDPOINT',
       },
     ]
@@ -112,29 +112,30 @@ export function exportFindings(parts: UiParts): Finding[] {
     findings.push({
       topic,
       state: 'limited',
-      text: `the queue is full: ${full} spans that found no room in it were dropped, and ${queued} wait`,
+      text: `the queue is full: ${full} spans were dropped, and ${queued} are waiting`,
       hint:
         lastError === null
-          ? 'raise queues.traces.mem_limit or otlp.traces.concurrency: the receiver takes less than comes'
-          : 'fix the endpoint; queues.traces.mem_limit, or pipeline.export.queue for one on disk, gives it longer',
+          ? 'raise queues.traces.mem_limit or otlp.traces.concurrency: the receiver is slower than the incoming data'
+          : 'fix the endpoint; to buffer longer, raise queues.traces.mem_limit, or queue on disk with pipeline.export.queue',
       cause: 'queue_full',
     })
   if (lastError !== null) {
-    const again = nextAttemptMs === null ? '' : `; tried again at ${new Date(nextAttemptMs).toISOString()}`
+    const again = nextAttemptMs === null ? '' : `; next attempt at ${new Date(nextAttemptMs).toISOString()}`
     const hint =
       degradations(parts).find(({ subsystem }) => subsystem === 'export of traces')?.hint ??
       'svc doctor export'
     findings.push({
       topic,
       state: 'missing',
-      text: `${endpoint} does not take them: ${lastError}${again}`,
+      text: `export to ${endpoint} failed: ${lastError}${again}`,
       hint,
       cause: 'endpoint_down',
     })
   }
   if (findings.length > 0) return findings
   if (lastWarning !== null)
-    return [{ topic, state: 'limited', text: `${endpoint} says: ${lastWarning}`, hint: '' }]
-  const last = lastExportMs === null ? 'nothing sent yet' : `last at ${new Date(lastExportMs).toISOString()}`
+    return [{ topic, state: 'limited', text: `${endpoint} reports: ${lastWarning}`, hint: '' }]
+  const last =
+    lastExportMs === null ? 'nothing exported yet' : `last export at ${new Date(lastExportMs).toISOString()}`
   return [{ topic, state: 'ok', text: `to ${endpoint}, ${last}`, hint: '' }]
 }

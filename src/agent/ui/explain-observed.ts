@@ -1,4 +1,4 @@
-// What is seen of a process that is observed, and what of it cannot be read.
+// Observed traffic of a process, and traffic that cannot be decoded.
 
 import { protocols } from '../../protocols/index.ts'
 import type { Tracing } from '../tracing.ts'
@@ -7,19 +7,19 @@ import { leavesOut } from './explain-selection.ts'
 import type { Finding, Subject } from './explain-types.ts'
 import type { UiParts } from './parts.ts'
 
-/** Where TLS is spoken by custom (IANA, and what is common beside): nobody else would know it of bytes that are not read. */
+/** Usual TLS ports (IANA and common ones): unreadable bytes do not show that they are TLS. */
 const tlsPorts = new Set([
   443, 465, 563, 636, 853, 989, 990, 993, 995, 2376, 4433, 5061, 5671, 6380, 6443, 6514, 8443, 8883, 9443,
   10250,
 ])
-/** Ports of connections that are not recognised, for which there is a line. */
+/** Maximum number of ports with unrecognised connections to list. */
 const mostPorts = 4
 const lastSeconds = 60
 
 interface Libraries {
-  /** Inside which TLS is read. */
+  /** Libraries whose TLS traffic is decoded. */
   readonly read: readonly string[]
-  /** That cannot be, with why. */
+  /** Libraries that cannot be probed, with the reason. */
   readonly refused: readonly { readonly path: string; readonly reason: string }[]
 }
 
@@ -37,11 +37,11 @@ export function tlsFindings(parts: UiParts, tracing: Tracing, { pid }: Subject):
     const isOff = !parts.loaded().config.agent.ebpf.network.tls
     return [
       isOff
-        ? { topic, state: 'note', text: 'TLS is not read', hint: readTlsHint }
+        ? { topic, state: 'note', text: 'TLS traffic is not decoded', hint: readTlsHint }
         : {
             topic,
             state: 'note',
-            text: `the back end ${tracing.capture.backend.name} cannot read TLS`,
+            text: `the back end ${tracing.capture.backend.name} cannot decode TLS traffic`,
             hint: backendHint,
           },
     ]
@@ -50,21 +50,24 @@ export function tlsFindings(parts: UiParts, tracing: Tracing, { pid }: Subject):
   const refusals = refused.map(({ path, reason }) => ({
     topic,
     state: 'limited' as const,
-    text: `cannot be read in ${path}: ${reason}`,
+    text: `traffic through ${path} cannot be decoded: ${reason}`,
     hint: tlsHint,
   }))
   if (read.length > 0)
-    return [{ topic, state: 'ok', text: `read in ${read.join(', ')}`, hint: '' }, ...refusals]
+    return [
+      { topic, state: 'ok', text: `traffic through ${read.join(', ')} is decoded`, hint: '' },
+      ...refusals,
+    ]
   if (refusals.length > 0) return refusals
-  return [{ topic, state: 'note', text: 'no library of TLS that svc knows was found in it so far', hint: '' }]
+  return [{ topic, state: 'note', text: 'no supported TLS library found in it so far', hint: '' }]
 }
 
 const readTlsHint = 'set agent.ebpf.network.tls: true'
 const backendHint = 'run Linux 6.3 or newer: svc doctor traces'
 const tlsHint =
-  'let a proxy (nginx, Envoy) end TLS before it, or give it an OpenTelemetry SDK: OpenSSL and GnuTLS with their symbols can be read'
+  'terminate TLS in a proxy (nginx, Envoy) in front of it, or add an OpenTelemetry SDK; svc can decode OpenSSL and GnuTLS with their symbols'
 
-/** What was seen, and of connections that were not, why. */
+/** Observed calls, and why connections are not observed. */
 export function seenFindings(
   parts: UiParts,
   tracing: Tracing,
@@ -87,7 +90,7 @@ export function seenFindings(
   ]
 }
 
-/** Something went over it since the agent began; what cannot be told may have. */
+/** It had traffic since the agent started, or may have had. */
 function isActive({ idleMs, bytes }: Connection, agentMs: number): boolean {
   return (idleMs === undefined || idleMs < agentMs) && bytes !== 0
 }
@@ -95,7 +98,12 @@ function isActive({ idleMs, bytes }: Connection, agentMs: number): boolean {
 function seen(parts: UiParts, { port, view }: Subject, calls: number, serves: boolean): Finding {
   const topic = 'seen'
   if (port !== 0 && !serves)
-    return { topic, state: 'ok', text: `${calls} calls to port ${port}, by their clients`, hint: '' }
+    return {
+      topic,
+      state: 'ok',
+      text: `${calls} ${plural(calls, 'call')} to port ${port}, seen from the clients`,
+      hint: '',
+    }
   let answered = 0
   let made = 0
   for (const { edge, count } of parts.window.edges.sums(lastSeconds)) {
@@ -104,25 +112,25 @@ function seen(parts: UiParts, { port, view }: Subject, calls: number, serves: bo
   }
   const what =
     calls === 0
-      ? 'calls of it'
-      : `${calls} ${plural(calls, 'call')} at ${port === 0 ? 'its ports' : `port ${port}`}`
+      ? 'calls observed'
+      : `${calls} ${plural(calls, 'call')} on ${port === 0 ? 'its ports' : `port ${port}`}`
   const late =
     answered + made === 0
       ? ''
       : `; in the last ${lastSeconds} s ${view.name} answered ${answered} and made ${made}`
-  const text = `${what} since svc began${late}`
+  const text = `${what} since svc started${late}`
   return { topic, state: 'ok', text, hint: '' }
 }
 
 function refusals({ tracer }: Tracing, ports: readonly number[]): Finding[] {
   return ports.flatMap(port => {
     const refused = tracer.ports.of(port)?.refused ?? 0
-    const text = `${refused} connections to port ${port} looked like a known protocol, and were none`
+    const text = `${refused} connections to port ${port} looked like a known protocol, but were not`
     return refused === 0 ? [] : [{ topic: 'seen', state: 'note' as const, text, hint: '' }]
   })
 }
 
-/** Connections of a process whose other calls are seen. */
+/** Unrecognised connections of a process with observed calls. */
 function unknownFindings(
   parts: UiParts,
   { tracer }: Tracing,
@@ -144,7 +152,7 @@ function unknownFindings(
   }))
 }
 
-/** Why nothing was seen of it. */
+/** Why no calls were observed. */
 function unseen(
   parts: UiParts,
   tracing: Tracing,
@@ -156,19 +164,19 @@ function unseen(
   const at = port === 0 ? '' : ` at port ${port}`
   const { length: count } = connections
   if (count === 0) {
-    const hint = port === 0 ? '' : `ask it something, for example: curl http://127.0.0.1:${port}/`
-    return { topic, state: 'note', text: `nothing yet: it has no connection${at} now`, hint }
+    const hint = port === 0 ? '' : `send it a request, for example: curl http://127.0.0.1:${port}/`
+    return { topic, state: 'note', text: `no traffic yet: it has no connection${at} now`, hint }
   }
   const hidden = { topic, state: 'missing', hides: true } as const
   const open = `${count} ${plural(count, 'connection')}${at}`
   if (active.length === 0) {
     if (connections.every(({ bytes }) => bytes === 0))
-      return { topic, state: 'note', text: `nothing yet: nothing went over its ${open}`, hint: '' }
+      return { topic, state: 'note', text: `no traffic yet on its ${open}`, hint: '' }
     const began = Math.round((performance.now() - parts.startedMs) / 1000)
     return {
       ...hidden,
-      text: `nothing: its ${open} ${count === 1 ? 'is' : 'are'} older than svc, and nothing went over since svc began ${began} s ago`,
-      hint: 'nothing: it is seen from its next request on; TLS only in new connections, so restart it where it keeps them',
+      text: `no traffic: its ${open} ${count === 1 ? 'is' : 'are'} older than svc and had no traffic since svc started ${began} s ago`,
+      hint: 'no action needed: the next request will be observed; with TLS only on a new connection, so restart it if it keeps connections open',
       cause: 'started_before',
     }
   }
@@ -179,7 +187,7 @@ function unseen(
   if (left[0] !== undefined && !left.includes(undefined))
     return {
       ...hidden,
-      text: `nothing of ${open}: ${left[0].key} leaves them out`,
+      text: `${open} not observed: excluded by ${left[0].key}`,
       hint: left[0].hint,
       cause: 'excluded_port',
     }
@@ -191,21 +199,21 @@ function unseen(
     const [first] = refused
     const why =
       first === undefined
-        ? 'it looks like TLS, and it has no library of TLS that svc knows (those of Go, Java and Rust are their own)'
-        : `TLS cannot be read in ${first.path}: ${first.reason}`
+        ? 'the traffic looks like TLS, but it has no supported TLS library (Go, Java and Rust have their own)'
+        : `TLS traffic through ${first.path} cannot be decoded: ${first.reason}`
     const hint = tracing.tls !== undefined ? tlsHint : network.tls ? backendHint : readTlsHint
-    return { ...hidden, text: `nothing of ${open}: ${why}`, hint, cause: 'tls_without_symbols' }
+    return { ...hidden, text: `${open} not observed: ${why}`, hint, cause: 'tls_without_symbols' }
   }
   if (speaksTls && isOlder(parts, view.startedUs))
     return {
       ...hidden,
-      text: `nothing of ${open}: TLS that began before svc cannot be read, and this process did`,
-      hint: 'restart it, or wait until it makes new connections',
+      text: `${open} not observed: TLS sessions that are older than svc cannot be decoded, and this process is older`,
+      hint: 'restart it, or wait for new connections',
       cause: 'started_before',
     }
   return {
     ...hidden,
-    text: `nothing of ${open}, though bytes go over ${active.length}: no protocol that svc knows was recognised in them`,
+    text: `${open} not observed, although ${active.length} had traffic: no known protocol was recognised`,
     hint: protocolHint(parts),
     cause: 'unknown_protocol',
   }
@@ -220,15 +228,15 @@ function protocolHint(parts: UiParts): string {
   const switches: Readonly<Record<string, unknown>> = { ...parts.loaded().config.agent.ebpf.network }
   const off = [...new Set(protocols.map(({ key }) => key))].filter(key => switches[key] === false)
   return off.length > 0
-    ? `set ${off.map(key => `agent.ebpf.network.${key}: true`).join(', ')} if it speaks that`
-    : `give it an OpenTelemetry SDK; svc knows ${protocols.map(({ name }) => name).join(', ')}`
+    ? `set ${off.map(key => `agent.ebpf.network.${key}: true`).join(', ')} if it uses that protocol`
+    : `add an OpenTelemetry SDK; svc supports ${protocols.map(({ name }) => name).join(', ')}`
 }
 
 function plural(count: number, noun: string): string {
   return count === 1 ? noun : `${noun}s`
 }
 
-/** By which names it goes. */
+/** The names of the process. */
 export function nameFindings(parts: UiParts, { view }: Subject): Finding[] {
   const topic = 'names'
   const names = [`service.name ${view.name}`]
@@ -240,7 +248,7 @@ export function nameFindings(parts: UiParts, { view }: Subject): Finding[] {
   const fault = parts.discovery.faults[0]
   const id = view.containerId.slice(0, 12)
   const why = discovery.enabled
-    ? (fault?.reason ?? 'neither Docker nor Kubernetes told of it')
+    ? (fault?.reason ?? 'neither Docker nor Kubernetes reported it')
     : 'agent.discovery.enabled is false'
   const hint = discovery.enabled
     ? (fault?.hint ?? 'svc doctor discovery')
@@ -250,7 +258,7 @@ export function nameFindings(parts: UiParts, { view }: Subject): Finding[] {
     {
       topic,
       state: 'limited',
-      text: `the name of its container ${id} is not known: ${why}`,
+      text: `the name of its container ${id} is unknown: ${why}`,
       hint,
       cause: 'container_not_visible',
     },

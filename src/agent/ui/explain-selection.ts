@@ -1,4 +1,4 @@
-// Whether a process is among those that are observed, and by which rule not.
+// Whether a process is selected for observation, or which rule excludes it.
 
 import type { Config } from '../../config/index.ts'
 import { matches, type PortRange } from '../../entities/selection.ts'
@@ -9,10 +9,10 @@ import type { UiParts } from './parts.ts'
 type Selector = Config['discovery']['instrument'][number]
 
 const topic = 'selected'
-/** Entries of `discovery.instrument` that are gone through. */
+/** Maximum number of `discovery.instrument` entries to explain. */
 const mostEntries = 4
 
-/** In the order in which they are asked: the agent itself, the kernel's own, rules for processes, rules for ports. */
+/** In order of evaluation: the agent itself, kernel threads, rules for processes, rules for ports. */
 export function selectionFindings(parts: UiParts, subject: Subject): Finding[] {
   const { view } = subject
   if (view.pid === process.pid)
@@ -20,7 +20,7 @@ export function selectionFindings(parts: UiParts, subject: Subject): Finding[] {
       {
         topic,
         state: 'note',
-        text: 'it is svc itself, which never traces itself',
+        text: 'this is svc, which never traces itself',
         hint: '',
         cause: 'agent',
         hides: true,
@@ -31,7 +31,7 @@ export function selectionFindings(parts: UiParts, subject: Subject): Finding[] {
       {
         topic,
         state: 'note',
-        text: 'it is a thread of the kernel: it calls nobody by system calls, and has no program to look into',
+        text: 'a kernel thread: it makes no requests by system calls, and has no program to probe',
         hint: '',
         cause: 'kernel_thread',
         hides: true,
@@ -50,14 +50,14 @@ function unselected(parts: UiParts, { view }: Subject): Finding {
       topic,
       state: 'limited',
       text: reason,
-      hint: 'nothing: switch its own SDK off if svc is to make its spans',
+      hint: 'no action needed; to have svc make its spans, disable its SDK',
       cause: 'instrumented',
     }
   const common = { topic, state: 'missing', cause: 'not_selected', hides: true } as const
   if (!reason.startsWith('no entry')) {
     const index = Number(/\[(\d+)\]/.exec(reason)?.[1])
     const entry = entryText(discovery.exclude[index])
-    const hint = `take ${entry} out of discovery.exclude`
+    const hint = `remove ${entry} from discovery.exclude`
     return { ...common, text: `not selected: ${reason}, by ${entry}`, hint }
   }
   const value = valuesOf(parts, view)
@@ -65,11 +65,11 @@ function unselected(parts: UiParts, { view }: Subject): Finding {
     .slice(0, mostEntries)
     .map((entry, index) => mismatch(entry, `discovery.instrument[${index}]`, value, view.listening))
   const more = discovery.instrument.length - misses.length
-  const others = more > 0 ? `; ${more} further entries do not mean it either` : ''
+  const others = more > 0 ? `; ${more} more entries do not match either` : ''
   return { ...common, text: `not selected: ${misses.join('; ')}${others}`, hint: hintOf(view) }
 }
 
-/** What of an entry is given, in YAML. */
+/** The keys of an entry that are set, in YAML. */
 function entryText(entry: Selector | undefined): string {
   if (entry === undefined) return 'that entry'
   const { open_ports: ports, k8s_pod_labels: labels, ...texts } = entry
@@ -85,7 +85,7 @@ function hintOf({ listening, executable, name }: Subject['view']): string {
   return `add {${entry}} to discovery.instrument`
 }
 
-/** What a process has of what selectors ask for; '' for nothing. */
+/** The values of a process that selectors match; '' for none. */
 type Values = (key: Exclude<keyof Selector, 'open_ports' | 'k8s_pod_labels'>) => string
 
 function valuesOf(parts: UiParts, view: Subject['view']): Values {
@@ -104,7 +104,7 @@ function valuesOf(parts: UiParts, view: Subject['view']): Values {
   return key => values[key]
 }
 
-/** The first of an entry's keys that does not mean the process. */
+/** The first key of an entry that does not match the process. */
 function mismatch(entry: Selector, path: string, value: Values, listening: readonly number[]): string {
   const { open_ports: ports, k8s_pod_labels: labels, ...texts } = entry
   for (const [key, pattern] of Object.entries(texts)) {
@@ -116,19 +116,19 @@ function mismatch(entry: Selector, path: string, value: Values, listening: reado
   }
   const listens = listening.some(port => ports.some(({ from, to }) => port >= from && port <= to))
   if (ports.length > 0 && !listens) {
-    const own = listening.length === 0 ? 'listens on none' : `listens on ${listening.join(',')}`
+    const own = listening.length === 0 ? 'listens on no port' : `listens on ${listening.join(',')}`
     return `${path}.open_ports is ${portsText(ports)}; this process ${own}`
   }
   return Object.keys(labels).length > 0
-    ? `${path}.k8s_pod_labels is not among the labels of its pod`
-    : `${path} does not mean it`
+    ? `${path}.k8s_pod_labels does not match the labels of its pod`
+    : `${path} does not match`
 }
 
 function portsText(ranges: readonly PortRange[]): string {
   return ranges.map(({ from, to }) => (from === to ? String(from) : `${from}-${to}`)).join(',')
 }
 
-/** `agent.ebpf.network.include_ports` and `exclude_ports`, which hold for the server's end of a connection. */
+/** `agent.ebpf.network.include_ports` and `exclude_ports`, which apply to the server's port of a connection. */
 function portFindings(parts: UiParts, { port, view }: Subject): Finding[] {
   const ports = port === 0 ? view.listening : [port]
   if (ports.length === 0) return []
@@ -144,7 +144,7 @@ function portFindings(parts: UiParts, { port, view }: Subject): Finding[] {
   ]
 }
 
-/** Why connections to a server's port are not looked at, and what fixes it; undefined where they are. */
+/** Why connections to a server's port are excluded, and how to fix it; undefined if they are not. */
 export function leavesOut(
   {
     include_ports,
@@ -155,7 +155,7 @@ export function leavesOut(
   const path = 'agent.ebpf.network'
   if (exclude_ports.includes(port)) {
     const key = `${path}.exclude_ports`
-    return { key, text: `${key} has ${port}, at which it listens`, hint: `take ${port} out of ${key}` }
+    return { key, text: `${key} has ${port}, on which it listens`, hint: `remove ${port} from ${key}` }
   }
   if (include_ports.length === 0 || include_ports.includes(port)) return undefined
   const key = `${path}.include_ports`

@@ -1,4 +1,4 @@
-// What is meant by a number or a name.
+// Resolves a number or name to processes.
 
 import { basename } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -11,7 +11,7 @@ import type { UiParts } from './parts.ts'
 
 export const procDir = '/proc'
 
-/** A process, and the port by which it was asked for; 0: by another way. */
+/** A process, and the port that it was found by; 0 if it was found in another way. */
 export interface Meant {
   readonly pid: number
   readonly port: number
@@ -19,26 +19,26 @@ export interface Meant {
 
 export interface Target {
   readonly processes: readonly Meant[]
-  /** Of a port at which somebody listens who cannot be seen. */
+  /** A port whose process is not visible; 0 for none. */
   readonly hiddenPort: number
-  /** Known to a runtime, and no process of it is to be seen. */
+  /** A container that a runtime knows, without visible processes. */
   readonly container: Container | undefined
-  /** Where nothing was found: what was looked for, and what is near. */
+  /** If nothing was found: what was searched for, and similar names. */
   readonly hint: string
 }
 
 const nothing: Target = { processes: [], hiddenPort: 0, container: undefined, hint: '' }
 
 const maxProcesses = 10_000
-/** Processes whose names are found out at some cost. */
+/** Maximum number of processes whose names are looked up at some cost. */
 const maxDescribed = 200
 const maxPort = 65_535
-/** Digits of a container's id that tell it well enough. */
+/** Digits of a container ID that identify it well enough. */
 const leastIdDigits = 4
-/** So long a search works before it lets others. */
+/** Time slice before yielding, in milliseconds. */
 const workMs = 2
 
-/** Finds out what a word means; lets others work meanwhile. */
+/** Resolves a word; yields to other work. */
 export async function targetOf(parts: UiParts, word: string): Promise<Target> {
   const [, kind = '', number = ''] = /^(?:(port|pid):)?(\d{1,10})$/.exec(word) ?? []
   if (number === '') return word === '' ? emptyWord : named(parts, word)
@@ -60,19 +60,19 @@ export async function targetOf(parts: UiParts, word: string): Promise<Target> {
 
 const emptyWord: Target = {
   ...nothing,
-  hint: 'nothing was asked for: give a port, a pid, or the name of a service, an executable, a container or a pod',
+  hint: 'no target: give a port, a pid, or the name of a service, executable, container or pod',
 }
 
 async function hintOfNumber(value: number, kind: string): Promise<string> {
   const isPort = kind !== 'pid' && value <= maxPort
   const looked = [
-    ...(isPort ? [`nothing listens at TCP port ${value}`] : []),
-    ...(kind === 'port' ? [] : [`there is no process ${value}`]),
+    ...(isPort ? [`nothing listens on TCP port ${value}`] : []),
+    ...(kind === 'port' ? [] : [`there is no process with pid ${value}`]),
   ].join(', and ')
   const ports = new Set([...(await allListeners(procDir)).values()].flat())
   const near = [...ports].sort((a, b) => Math.abs(a - value) - Math.abs(b - value)).slice(0, 5)
   if (!isPort || near.length === 0) return looked
-  return `${looked}; the nearest ports at which somebody listens are ${near.join(', ')}`
+  return `${looked}; the nearest ports in use are ${near.join(', ')}`
 }
 
 async function named(parts: UiParts, word: string): Promise<Target> {
@@ -86,11 +86,11 @@ async function named(parts: UiParts, word: string): Promise<Target> {
   const described = await byDescription(parts, word.toLowerCase(), names)
   if (described.length > 0) return { ...nothing, processes: described }
   const near = nearest(word, names)
-  const looked = `there is no service, executable, container or pod "${parts.shown(word)}" among the processes that svc can see`
+  const looked = `no service, executable, container or pod "${parts.shown(word)}" found among the processes that svc can see`
   return { ...nothing, hint: near === undefined ? looked : `${looked}; did you mean ${near}?` }
 }
 
-/** By what /proc and those who were seen at work tell for nothing. Services come first. */
+/** From /proc and known processes, at no cost. Services come first. */
 async function byOwnName(parts: UiParts, word: string, names: Set<string>): Promise<Meant[]> {
   const services: Meant[] = []
   const programs: Meant[] = []
@@ -112,7 +112,7 @@ async function byOwnName(parts: UiParts, word: string, names: Set<string>): Prom
   return services.length > 0 ? services : programs
 }
 
-/** Those who were not seen at work yet have to be looked at: only who listens is worth it. */
+/** Unknown processes have to be looked up: only listening ones are worth it. */
 async function byDescription(parts: UiParts, word: string, names: Set<string>): Promise<Meant[]> {
   const found: Meant[] = []
   const listeners = [...(await allListeners(procDir)).keys()].slice(0, maxDescribed)
@@ -166,7 +166,7 @@ function pidsOf(): number[] {
     .map(Number)
 }
 
-/** '' where there is no such process. */
+/** '' if there is no such process. */
 function commOf(pid: number): string {
   return textOfFile(`${procDir}/${pid}/comm`).trimEnd()
 }
@@ -174,15 +174,15 @@ function commOf(pid: number): string {
 /** PF_KTHREAD of linux/sched.h, in the ninth field of /proc/PID/stat. */
 const kernelThread = 0x00200000
 
-/** Whether it is the kernel's own, with no program. */
+/** Whether it is a kernel thread, without a program. */
 export function isKernelThread(pid: number): boolean {
   const stat = textOfFile(`${procDir}/${pid}/stat`)
-  // The second field is a name, which may hold anything.
+  // The second field is a name with arbitrary characters.
   const flags = stat.slice(stat.lastIndexOf(')') + 2).split(' ', 7)[6]
   return (Number(flags) & kernelThread) !== 0
 }
 
-/** Without its folders; '' for threads of the kernel, and where it may not be known. */
+/** File name of the executable; '' for kernel threads, and if it cannot be read. */
 function executableOf(pid: number): string {
   return basename(linkText(`${procDir}/${pid}/exe`)).replace(/ \(deleted\)$/, '')
 }

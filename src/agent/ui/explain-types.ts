@@ -1,7 +1,7 @@
 import type { ExplainDocument } from '../../api/ui/documents.ts'
 import type { ProcessView } from '../../entities/process-table.ts'
 
-/** Why something of a process is not seen, or lost, as documents and tests name it. */
+/** Why data of a process is missing or lost, as named in documents and tests. */
 export type Cause =
   | 'agent'
   | 'kernel_thread'
@@ -22,14 +22,14 @@ export type Cause =
 
 type Line = ExplainDocument['subjects'][number]['lines'][number]
 
-/** A line, and the cause that it tells. */
+/** A line of an explanation, with its cause. */
 export interface Finding extends Line {
   readonly cause?: Cause
-  /** Nothing of the process is seen because of it. */
+  /** It prevents all observation of the process. */
   readonly hides?: boolean
 }
 
-/** A process that is explained, at one of its ports; 0: at all of them. */
+/** A process to explain, at one of its ports; 0 for all of them. */
 export interface Subject {
   readonly pid: number
   readonly port: number

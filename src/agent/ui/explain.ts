@@ -1,4 +1,4 @@
-// Why something is observed or not, and where its data went.
+// Why a process is observed or not, and where its data went.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { ExplainDocument } from '../../api/ui/documents.ts'
@@ -15,11 +15,11 @@ import { whyNoTracing } from './why-no-tracing.ts'
 
 type Explained = ExplainDocument['subjects'][number]
 
-/** A server's port may have a process for each processor. */
+/** Maximum number of explained processes: a port may have one per CPU. */
 const mostSubjects = 8
 const mostTitle = 160
 
-/** Looks at the processes that are meant, each of which takes some milliseconds, and lets others work between. */
+/** Explains the matching processes, which takes some milliseconds each, and yields in between. */
 export async function explain(parts: UiParts, target: string): Promise<ExplainDocument> {
   const word = target.trim()
   const found = await targetOf(parts, word)
@@ -35,8 +35,8 @@ export async function explain(parts: UiParts, target: string): Promise<ExplainDo
 
 function hintOf({ processes, hint }: Target, explained: number): string {
   const more = processes.length - mostSubjects
-  if (more > 0) return `${more} more processes are meant: ask for one by its pid`
-  return processes.length > 0 && explained === 0 ? 'it has ended meanwhile' : hint
+  if (more > 0) return `${more} more processes match; select one by its pid`
+  return processes.length > 0 && explained === 0 ? 'the process has ended' : hint
 }
 
 async function explainedProcess(parts: UiParts, { pid, port }: Meant): Promise<Explained | undefined> {
@@ -46,12 +46,12 @@ async function explainedProcess(parts: UiParts, { pid, port }: Meant): Promise<E
   return conclude(parts, titleOf(parts, subject), pid, await findingsOf(parts, subject))
 }
 
-/** From the selection to the export. */
+/** All steps, from selection to export. */
 async function findingsOf(parts: UiParts, subject: Subject): Promise<Finding[]> {
   const selection = selectionFindings(parts, subject)
   const probes = probeFindings(parts)
   const { tracing } = parts
-  // Of what nobody looks at there is no more to tell.
+  // The remaining steps do not apply to an unobserved process.
   if (!(tracing instanceof Tracing) || selection.some(({ hides }) => hides))
     return [...selection, ...probes, ...exportFindings(parts)]
   const connections = await connectionsOf(procDir, subject.pid, subject.port)
@@ -66,7 +66,7 @@ async function findingsOf(parts: UiParts, subject: Subject): Promise<Finding[]> 
   ]
 }
 
-/** What a fault is called for which rights are missing, and not the kernel. */
+/** Faults caused by missing permissions, not by the kernel. */
 const lacksRights = /not permitted|EPERM|EACCES|\bCAP_|user namespace|seccomp|lockdown/i
 
 function probeFindings(parts: UiParts): Finding[] {
@@ -74,7 +74,7 @@ function probeFindings(parts: UiParts): Finding[] {
   const topic = 'probes'
   if (!(tracing instanceof Tracing)) {
     const { reason, hint } = whyNoTracing(parts)!
-    const text = `tracing does not run: ${reason}`
+    const text = `tracing is not running: ${reason}`
     return [
       {
         topic,
@@ -90,7 +90,7 @@ function probeFindings(parts: UiParts): Finding[] {
   const ok: Finding = {
     topic,
     state: 'ok',
-    text: `socket calls by ${backend.name}; ${socketsFound} sockets were open when it began`,
+    text: `socket calls, captured by ${backend.name}; ${socketsFound} sockets were open at the start`,
     hint: '',
   }
   return [
@@ -99,13 +99,13 @@ function probeFindings(parts: UiParts): Finding[] {
   ]
 }
 
-/** Why tracing does not run; undefined: nobody asked for it. */
+/** Why tracing is not running; undefined if it was not requested. */
 function causeOf(fault: TracingFault | undefined): Cause {
   if (fault === undefined) return 'switched_off'
   return lacksRights.test(fault.reason) ? 'permission' : 'kernel_feature_missing'
 }
 
-/** Causes that cost a part, the one that costs most first. */
+/** Causes that lose part of the data, the most severe first. */
 const byWeight: readonly Cause[] = [
   'instrumented',
   'queue_full',
@@ -115,7 +115,7 @@ const byWeight: readonly Cause[] = [
   'container_not_visible',
 ]
 
-/** What hides all outweighs what costs a part. */
+/** A cause that hides all data outweighs one that loses part of it. */
 function conclude(parts: UiParts, title: string, pid: number, findings: readonly Finding[]): Explained {
   const decisive =
     findings.find(({ hides }) => hides) ??
@@ -149,21 +149,21 @@ function titleOf(parts: UiParts, { pid, port, view }: Subject): string {
   return `${at}pid ${pid} ${what}${container === '' ? '' : ` · container ${container}`}`
 }
 
-/** What is meant is there, or may be, and none of its processes can be seen. */
+/** The target exists, or may exist, without a visible process. */
 function unseen(
   parts: UiParts,
   word: string,
   { hiddenPort, container, hint, processes }: Target,
 ): Explained[] {
   const shown = parts.shown(word)
-  // It ended meanwhile, or the numbers of /proc are not those of the kernel.
+  // It has ended, or the numbers of /proc differ from those of the kernel.
   const apart = apartFinding(parts)
   if (hiddenPort !== 0) {
-    const text = `somebody listens at TCP port ${hiddenPort}, and no process that svc can see does`
+    const text = `TCP port ${hiddenPort} is in use, but by no process that svc can see`
     const rights: Finding = {
       topic: 'selected',
       state: 'missing',
-      text: `${text}: it belongs to a user whose descriptors svc may not read, or to the kernel`,
+      text: `${text}: it belongs to a user whose descriptors svc cannot read, or to the kernel`,
       hint: 'run svc as root, or with the capabilities SYS_PTRACE and DAC_READ_SEARCH: svc doctor processes',
       cause: 'permission',
       hides: true,
@@ -175,9 +175,9 @@ function unseen(
     const { name, id, state } = container
     const text =
       state === 'running' || state === ''
-        ? `none of its processes can be seen${apart === undefined ? '' : `: ${apart.text}`}`
-        : `it is ${state}, so that it has no process`
-    const hint = apart?.hint ?? (state === 'running' ? 'svc doctor processes' : 'start it')
+        ? `none of its processes is visible${apart === undefined ? '' : `: ${apart.text}`}`
+        : `it is ${state} and has no process`
+    const hint = apart?.hint ?? (state === 'running' ? 'svc doctor processes' : 'start the container')
     const finding: Finding = {
       topic: 'selected',
       state: 'missing',
@@ -198,7 +198,7 @@ function rest(parts: UiParts): Finding[] {
   return [...probeFindings(parts), ...exportFindings(parts)]
 }
 
-/** The agent runs in a pid namespace of its own. */
+/** Set if the agent runs in its own pid namespace. */
 function apartFinding({ tracing }: UiParts): Finding | undefined {
   const limit =
     tracing instanceof Tracing
@@ -215,12 +215,12 @@ function apartFinding({ tracing }: UiParts): Finding | undefined {
   }
 }
 
-/** Who knows names of containers and pods was asked, and does not answer: the name may be one of theirs. */
+/** Sources of container and pod names that do not answer: the name may be one of theirs. */
 function runtimeFindings(parts: UiParts): Finding[] {
   return parts.discovery.faults.map(({ subsystem, reason, hint }) => ({
     topic: 'selected',
     state: 'missing' as const,
-    text: `nobody knows it, and ${subsystem.replace('discovery: ', '')}, which may, does not answer: ${reason}`,
+    text: `unknown name; ${subsystem.replace('discovery: ', '')} may know it, but does not answer: ${reason}`,
     hint,
     cause: 'container_not_visible' as const,
     hides: true,

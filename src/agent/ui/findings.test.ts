@@ -72,12 +72,12 @@ test('without a receiver there is a note on what to set', () => {
 test('services are told when they fail or are slower than they mostly are, and do enough to tell', () => {
   const texts = (pasts: ServicePast[]) => ofServices(pasts).map(({ level, text }) => `${level}: ${text}`)
   assert.deepEqual(texts([past('checkout', { p95_ms: 240 }, 60)]), [
-    'warn: checkout is slow: its p95 is 240 ms, 4× its median of the window.',
+    'warn: checkout is slow: p95 is 240 ms, 4× its median in this window.',
   ])
   assert.deepEqual(texts([past('checkout', { p95_ms: 239 }, 60), past('new', { p95_ms: 9000 }, null)]), [])
   assert.deepEqual(
     texts([past('a', { errors_percent: 25 }), past('b', { errors_percent: 5, serves: false })]),
-    ['bad: 25 % of what a answers fails.', 'warn: 5 % of what b asks fails.'],
+    ['bad: a: 25 % of requests fail.', 'warn: b: 5 % of outgoing requests fail.'],
   )
   // One call that fails as the first one of a program has a rate of one a second.
   assert.deepEqual(texts([{ ...past('rare', { requests_per_s: 1, errors_percent: 100 }), requests: 1 }]), [])
@@ -101,11 +101,11 @@ test('the host is told when it lacks memory, waits, or gives its time to others'
   assert.deepEqual(
     ofHost(vitals).map(({ level, text }) => `${level}: ${text}`),
     [
-      'bad: Memory is nearly full: 2.5 % of 14.9 GiB can still be taken.',
-      'bad: Tasks waited for memory in 31 % of the last 10 seconds.',
-      'warn: Tasks waited for input and output in 50 % of the last 10 seconds.',
-      "warn: The hypervisor gives 20 % of this host's CPU time to others.",
-      'warn: New TCP connections are refused, 3.0 a second: a server accepts them too slowly for its queue.',
+      'bad: Memory is nearly full: 2.5 % of 14.9 GiB available.',
+      'bad: Tasks waited for memory during 31 % of the last 10 seconds.',
+      'warn: Tasks waited for I/O during 50 % of the last 10 seconds.',
+      "warn: The hypervisor gives 20 % of this host's CPU time to other guests.",
+      'warn: New TCP connections are refused, 3.0/s: a server accepts them too slowly and its queue is full.',
     ],
   )
 })
@@ -119,20 +119,20 @@ test('losses are told while they go on, and what nobody was to receive is none',
   dropped.no_endpoint = 9000
   dropped.sampled = 9000
   assert.deepEqual(losses(10_000), [
-    'bad: Traces are lost, 2.0 a second: queue_full, the receiver is slower than what comes, or away.',
+    'bad: Traces lost, 2.0/s: queue_full, the receiver is slower than what comes, or away.',
   ])
   assert.equal(losses(15_000).length, 1, 'it does not come and go')
   assert.deepEqual([losses(20_000).length, losses(31_000).length, losses(42_000).length], [1, 0, 0])
   assert.match(
     ofLoss({ signal: 'logs', reason: 'odd', items: 1, perSecond: 40 }).text,
-    /^Logs are lost, 40 a second: odd\.$/,
+    /^Logs lost, 40\/s: odd\.$/,
   )
 })
 
 test('a queue that fills up is told before it is full', () => {
   const of = (fill: number) => new Findings(partsOf({ logs: { ...sent, fill, oldestMs: 200_000 } })).of([], 0)
   assert.deepEqual(of(0.49), [])
-  assert.equal(of(0.5)[0]!.text, 'The queue of logs is 50 % full; its oldest batch has waited 3 min.')
+  assert.equal(of(0.5)[0]!.text, 'The logs queue is 50 % full; its oldest batch has waited 3 min.')
   assert.deepEqual([of(0.5)[0]!.level, of(0.95)[0]!.level], ['warn', 'bad'])
 })
 
@@ -148,7 +148,7 @@ test('features that are limited are one sentence, but what keeps data from leavi
     of('profiles', 'logs', 'gpu', 'a', 'b', 'queue').map(({ text, link }) => [text, link]),
     [
       ['Queue: no BTF; see svc doctor.', '/ui/pipeline'],
-      ['5 features are limited: profiles, logs, gpu, a and 1 more.', '/ui/agent'],
+      ['5 features are degraded: profiles, logs, gpu, a and 1 more.', '/ui/agent'],
     ],
   )
 })
@@ -168,12 +168,12 @@ test('there are twelve at most, the worst first, and no kind hides the others', 
   const levels = findings.map(({ level }) => ['bad', 'warn', 'note'].indexOf(level))
   assert.deepEqual(levels, levels.toSorted())
   assert.ok(findings.some(({ text }) => text.startsWith('svc is stuck')))
-  assert.equal(findings.filter(({ text }) => text.startsWith('The queue')).length, 4)
+  assert.equal(findings.filter(({ text }) => / queue is /.test(text)).length, 4)
 })
 
 test('a full file system is told with what is left of it', () => {
   const { level, text } = ofFileSystem({ mountPoint: '/var', sizeBytes: 100e9, availableBytes: 4.5e9 })
-  assert.deepEqual([level, text], ['warn', '/var is 96 % full: 4.19 GiB of 93.1 GiB are left.'])
+  assert.deepEqual([level, text], ['warn', '/var is 96 % full: 4.19 GiB of 93.1 GiB left.'])
   assert.equal(ofFileSystem({ mountPoint: '/', sizeBytes: 100e9, availableBytes: 0.1e9 }).level, 'bad')
 })
 

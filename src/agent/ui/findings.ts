@@ -1,4 +1,4 @@
-// What a person should know of this host, its services and svc, in sentences.
+// Findings about this host, its services and svc, in sentences.
 
 import type { OverviewLine } from '../../api/ui/documents.ts'
 import { bytesText } from '../../lib/number-text.ts'
@@ -16,15 +16,15 @@ export type OverviewTick = Extract<OverviewLine, { kind: 'tick' }>
 export type Finding = OverviewTick['findings'][number]
 
 const mostFindings = 12
-/** Of one kind, so that one does not hide all others. */
+/** Limit per kind, so that one kind does not hide all others. */
 const mostOfAKind = 4
-/** Services that did less in the last minute say little by their percentages. */
+/** Services with fewer requests in the last minute have no meaningful percentages. */
 const leastRequests = 12
 const levels = { bad: 0, warn: 1, note: 2 } as const
-/** How long the host must be so, in seconds. */
+/** Duration of a condition before it is reported, in seconds. */
 const pressureSeconds = 10
 
-/** Tells what there is to know now. */
+/** Reports current findings. */
 export class Findings {
   readonly #parts: UiParts
   readonly #losses: RecentLosses
@@ -36,7 +36,7 @@ export class Findings {
     this.#fileSystems = new FullFileSystems(parts)
   }
 
-  /** At most twelve, the worst first. `nowMs` is of a clock that never goes back. */
+  /** At most twelve, worst first. `nowMs` is from a monotonic clock. */
   of(services: readonly ServicePast[], nowMs: number): Finding[] {
     const parts = this.#parts
     const kinds = [
@@ -59,7 +59,7 @@ function byLevel(findings: readonly Finding[]): Finding[] {
   return [...findings].sort((a, b) => levels[a.level] - levels[b.level])
 }
 
-/** What the host's own numbers say. What is not known says nothing. */
+/** Findings about the host. Unknown values produce none. */
 export function ofHost(vitals: Vitals): Finding[] {
   const findings: Finding[] = []
   const link = '/ui/overview'
@@ -68,22 +68,22 @@ export function ofHost(vitals: Vitals): Finding[] {
   if (available < 5)
     findings.push({
       level: 'bad',
-      text: `Memory is nearly full: ${percent(available)} of ${bytesText(memoryBytes)} can still be taken.`,
+      text: `Memory is nearly full: ${percent(available)} of ${bytesText(memoryBytes)} available.`,
       link,
       command: '',
     })
   const mean = (id: Parameters<Vitals['mean']>[0]) => vitals.mean(id, pressureSeconds)
   const waits = [
     ['memory', mean('pressureMemory'), 10, 30],
-    ['input and output', mean('pressureIo'), 40, 80],
-    // Much work is no fault by itself.
-    ['a CPU', mean('pressureCpu'), 70, Number.POSITIVE_INFINITY],
+    ['I/O', mean('pressureIo'), 40, 80],
+    // High load alone is not a fault.
+    ['CPU', mean('pressureCpu'), 70, Number.POSITIVE_INFINITY],
   ] as const
   for (const [what, value, warn, bad] of waits)
     if (value >= warn)
       findings.push({
         level: value >= bad ? 'bad' : 'warn',
-        text: `Tasks waited for ${what} in ${percent(value)} of the last ${pressureSeconds} seconds.`,
+        text: `Tasks waited for ${what} during ${percent(value)} of the last ${pressureSeconds} seconds.`,
         link,
         command: '',
       })
@@ -91,7 +91,7 @@ export function ofHost(vitals: Vitals): Finding[] {
   if (stolen >= 10)
     findings.push({
       level: 'warn',
-      text: `The hypervisor gives ${percent(stolen)} of this host's CPU time to others.`,
+      text: `The hypervisor gives ${percent(stolen)} of this host's CPU time to other guests.`,
       link,
       command: '',
     })
@@ -99,14 +99,14 @@ export function ofHost(vitals: Vitals): Finding[] {
   if (refused > 0)
     findings.push({
       level: 'warn',
-      text: `New TCP connections are refused, ${rateText(refused)} a second: a server accepts them too slowly for its queue.`,
+      text: `New TCP connections are refused, ${rateText(refused)}/s: a server accepts them too slowly and its queue is full.`,
       link,
       command: 'ss -ltn',
     })
   return findings
 }
 
-/** Services that fail, or are slower than they mostly are. They come in the order of their badness. */
+/** Services that fail or are slower than usual. The input is sorted by badness. */
 export function ofServices(services: readonly ServicePast[]): Finding[] {
   const findings: Finding[] = []
   for (const { service, requests, usualP95Ms } of services) {
@@ -116,14 +116,14 @@ export function ofServices(services: readonly ServicePast[]): Finding[] {
     if (errors_percent >= 5)
       findings.push({
         level: errors_percent >= 25 ? 'bad' : 'warn',
-        text: `${percent(errors_percent)} of what ${printable(name)} ${serves ? 'answers' : 'asks'} fails.`,
+        text: `${printable(name)}: ${percent(errors_percent)} of ${serves ? 'requests' : 'outgoing requests'} fail.`,
         link: `/ui/traces?service=${encodeURIComponent(name)}&errors=1`,
         command: '',
       })
     if (p95_ms !== null && usualP95Ms !== null && usualP95Ms > 0 && p95_ms >= 4 * usualP95Ms)
       findings.push({
         level: 'warn',
-        text: `${printable(name)} is slow: its p95 is ${millisText(p95_ms)}, ${Math.round(p95_ms / usualP95Ms)}× its median of the window.`,
+        text: `${printable(name)} is slow: p95 is ${millisText(p95_ms)}, ${Math.round(p95_ms / usualP95Ms)}× its median in this window.`,
         link,
         command: '',
       })
@@ -131,7 +131,7 @@ export function ofServices(services: readonly ServicePast[]): Finding[] {
   return findings
 }
 
-/** What works less than asked: what keeps data from leaving one by one, all else in one sentence. */
+/** Degraded subsystems: those that block export one by one, all others in one sentence. */
 function ofSubsystems(parts: UiParts): Finding[] {
   const findings: Finding[] = []
   const stuck = parts.stuck()
@@ -167,7 +167,7 @@ function ofSubsystems(parts: UiParts): Finding[] {
     text:
       limited.length === 1
         ? sentence(`${first.subsystem}: ${first.reason}; ${first.hint}`)
-        : `${limited.length} features are limited: ${listText(names)}.`,
+        : `${limited.length} features are degraded: ${listText(names)}.`,
     link: '/ui/agent',
     command: 'svc doctor',
   })
@@ -178,7 +178,7 @@ export function ofLoss({ signal, reason, perSecond }: Loss): Finding {
   const why = reasonNamed(reason)?.means
   return {
     level: 'bad',
-    text: `${sentence(`${signal} are lost, ${rateText(perSecond)} a second: ${reason}${why === undefined ? '' : `, ${why}`}`)}`,
+    text: `${sentence(`${signal} lost, ${rateText(perSecond)}/s: ${reason}${why === undefined ? '' : `, ${why}`}`)}`,
     link: '/ui/pipeline',
     command: 'svc status',
   }
@@ -192,7 +192,7 @@ function ofQueues({ outlets: { pipeline } }: UiParts): Finding[] {
     return [
       {
         level: filled >= 90 ? ('bad' as const) : ('warn' as const),
-        text: `The queue of ${signal} is ${percent(filled)} full; its oldest batch has waited ${secondsText(oldestMs)}.`,
+        text: `The ${signal} queue is ${percent(filled)} full; its oldest batch has waited ${secondsText(oldestMs)}.`,
         link: '/ui/pipeline',
         command: durable ? 'svc queue' : 'svc status',
       },
@@ -206,7 +206,7 @@ function ofExport({ outlets, window }: UiParts): Finding[] {
   return [
     {
       level: 'note',
-      text: `Nothing is exported: what is seen stays in memory, for ${secondsText(window.windowMs)} at most. Set otlp.endpoint to send it on.`,
+      text: `No exporter configured: data stays in memory, for ${secondsText(window.windowMs)} at most. Set otlp.endpoint to export it.`,
       link: '/ui/pipeline',
       command: '',
     },
@@ -223,7 +223,7 @@ export function ofFileSystem({ mountPoint, sizeBytes, availableBytes }: FileSyst
   const full = 100 - (100 * availableBytes) / sizeBytes
   return {
     level: full >= 99 ? 'bad' : 'warn',
-    text: `${printable(mountPoint)} is ${percent(full)} full: ${bytesText(availableBytes)} of ${bytesText(sizeBytes)} are left.`,
+    text: `${printable(mountPoint)} is ${percent(full)} full: ${bytesText(availableBytes)} of ${bytesText(sizeBytes)} left.`,
     link: '/ui/metrics',
     command: `du -xh --max-depth=2 ${shellWord(mountPoint)}`,
   }
@@ -231,7 +231,7 @@ export function ofFileSystem({ mountPoint, sizeBytes, availableBytes }: FileSyst
 
 const fileSystemsMs = 10_000
 
-/** File systems with less than a twentieth left, of what the collector read last. It asks none by itself: one may hang. */
+/** File systems with less than 5 % left, from the last reading of the collector; never queried here, as one may hang. */
 class FullFileSystems {
   readonly #parts: UiParts
   #found: readonly FileSystem[] = []
@@ -259,7 +259,7 @@ class FullFileSystems {
       for (const { family, labels, value } of all) {
         const device = labels[0]
         const mountPoint = labels[family.labels.indexOf('mountpoint')]
-        // Where labels are left out of the page nobody knows which one this is.
+        // Without these labels the file system cannot be identified.
         if (labels.length < family.labels.length || device === undefined || mountPoint === undefined) continue
         if (family.name === 'filesystem_size_bytes') sizes.set(mountPoint, value)
         else if (family.name === 'filesystem_avail_bytes') available.set(mountPoint, value)
@@ -268,7 +268,7 @@ class FullFileSystems {
     const found: FileSystem[] = []
     for (const [mountPoint, sizeBytes] of sizes) {
       const availableBytes = available.get(mountPoint) ?? sizeBytes
-      // What can only be read is mostly full by design.
+      // Read-only file systems are full by design.
       if (readOnly.has(mountPoint) || sizeBytes <= 0 || availableBytes >= sizeBytes / 20) continue
       found.push({ mountPoint: printable(this.#parts.shown(mountPoint)), sizeBytes, availableBytes })
     }
@@ -276,7 +276,7 @@ class FullFileSystems {
   }
 }
 
-/** Whoever may mount chooses the name: pasted into a shell, it is to be a name and nothing else. */
+/** Mount names are foreign: pasted into a shell, a name must be a name and nothing else. */
 function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }

@@ -1,4 +1,4 @@
-// Reads each second how the host fares, so that the page has a past when it is opened.
+// Reads the state of the host each second, so that the page has a history when it is opened.
 
 import { HostFiles, type HostPaths } from '../../kernel/host.ts'
 import { Scanner } from '../../lib/scanner.ts'
@@ -11,25 +11,25 @@ export interface HostVitalsOptions {
   /** `agent.nodeexporter.path`. */
   readonly paths: HostPaths
   readonly vitals: Vitals
-  /** Milliseconds of a clock that never goes back; that of `vitals`. */
+  /** Milliseconds of the monotonic clock of `vitals`. */
   readonly now?: () => number
 }
 
 const secondMs = 1000
-/** A file that could not be read is tried again after this time. */
+/** Retry period for unreadable files. */
 const retryMs = 60_000
 const sectorBytes = 512
 const kibibyte = 1024
 
-/** A file with what becomes of it. */
+/** A file and its reader. */
 interface Source {
   readonly path: string
-  /** Takes what the scanner stands before. */
+  /** Reads from the scanner's position. */
   readonly read: (scan: Scanner, nowMs: number) => void
   retryAtMs: number
 }
 
-/** Fills the vitals. What is not there leaves its lines without values, and stops nothing. */
+/** Fills the vitals. A missing file leaves its lines without values, and stops nothing. */
 export class HostVitals {
   readonly #vitals: Vitals
   readonly #host: HostFiles
@@ -60,10 +60,10 @@ export class HostVitals {
     ]
   }
 
-  /** Reads now, and then each second. The process does not live on for it. */
+  /** Reads now, and then each second. Does not keep the process alive. */
   start(): void {
     this.look()
-    // From the nearest whole second to the next one: timers come a little early at times.
+    // From one whole second to the next: timers are sometimes a little early.
     const nowMs = this.#now()
     const nextMs = (Math.round(nowMs / secondMs) + 1) * secondMs
     clearTimeout(this.#timer)
@@ -71,7 +71,7 @@ export class HostVitals {
     this.#timer.unref()
   }
 
-  /** Ends for good. */
+  /** Stops permanently. */
   stop(): void {
     clearTimeout(this.#timer)
     this.#host.close()
@@ -89,7 +89,7 @@ export class HostVitals {
       try {
         each.read(this.#scan.reset(this.#host.proc.bytes(each.path)), nowMs)
       } catch {
-        // Not there, or not for this process: the lines stay without values.
+        // Missing or not readable: the lines stay without values.
         each.retryAtMs = nowMs + retryMs
       }
     }
@@ -113,7 +113,7 @@ function cpuReader(set: Set): Read {
     let all = 0
     for (let i = 0; i < columns; i++) {
       const ticks = scan.number()
-      // Idle and waiting time may fall a little, a flaw of the kernel's accounting.
+      // Idle and waiting time may decrease slightly, a flaw of the kernel's accounting.
       spent[i] = Math.max(0, ticks - before[i]!)
       all += spent[i]!
       before[i] = ticks
@@ -141,7 +141,7 @@ const memoryFields = [
 ] as const
 type MemoryField = (typeof memoryFields)[number]
 
-/** /proc/meminfo. What is reclaimable of the slabs is cache, and no memory that is used, as free(1) has it. */
+/** /proc/meminfo. Reclaimable slabs count as cache, not as used memory, as in free(1). */
 function memoryReader(vitals: Vitals): Read {
   const found = new Map<MemoryField, number>()
   const of = (field: MemoryField) => found.get(field) ?? Number.NaN
@@ -162,11 +162,11 @@ function memoryReader(vitals: Vitals): Read {
   }
 }
 
-/** Devices that stand on others, or in memory: what they do is done by those below them. */
+/** Devices on top of others, or in memory: their work is done by the devices below. */
 const unrealDisk =
   /^(?:loop|ram|zram|fd|sr|dm-|md|nbd)\d|^(?:(?:h|s|v|xv)d[a-z]+|nvme\d+n\d+p|mmcblk\d+p)\d+$/
 
-/** /proc/diskstats: disks, without their partitions and what is built of them (admin-guide/iostats.rst). */
+/** /proc/diskstats: disks, without partitions and stacked devices (admin-guide/iostats.rst). */
 function diskReader({ sys }: Host, set: Set): Read {
   const rates = new DeviceRates(
     name => sys.exists(`block/${name.replaceAll('/', '!')}/device`),
@@ -189,7 +189,7 @@ function diskReader({ sys }: Host, set: Set): Read {
   }
 }
 
-/** /proc/net/dev: devices with hardware below them, for bridges and the like carry the same packets once more. */
+/** /proc/net/dev: devices with hardware, as bridges and the like carry the same packets again. */
 function networkReader({ sys }: Host, set: Set): Read {
   const loopback = new Rate()
   const rates = new DeviceRates(
@@ -225,7 +225,7 @@ function pressureReader(id: VitalId, set: Set): Read {
   }
 }
 
-/** Fields of /proc/net/snmp and netstat, where a line of names and a line of values take turns. */
+/** Fields of /proc/net/snmp and netstat, which alternate lines of names and values. */
 function protocolReader(protocol: string, fields: Readonly<Record<string, VitalId>>, set: Set): Read {
   let header = ''
   let columns: readonly (readonly [id: VitalId, rate: Rate] | undefined)[] = []
@@ -233,7 +233,7 @@ function protocolReader(protocol: string, fields: Readonly<Record<string, VitalI
   return (scan, nowMs) => {
     while (scan.line()) {
       if (!scan.pass(protocol)) continue
-      // The names are the same each time: comparing them is cheaper than making them.
+      // The names are the same each time: comparing them is cheaper than parsing them.
       if (header === '' || !scan.starts(header)) {
         header = scan.rest()
         columns = header.split(' ').map(name => rates.get(name))

@@ -1,4 +1,4 @@
-// Which service of this host stands behind an address.
+// Services of this host by address.
 
 import { networkInterfaces } from 'node:os'
 import type { ProcessTable } from '../../entities/process-table.ts'
@@ -7,20 +7,20 @@ import type { EdgeNode } from '../../window/edge-graph.ts'
 /** A service by its name. */
 export interface ServiceId {
   readonly name: string
-  /** Empty for none. */
+  /** Empty if there is none. */
   readonly namespace: string
 }
 
-/** How long what was found holds, and how much longer than it took to find. */
+/** Lifetime of a result, and its minimum as a multiple of the time that it took. */
 const listenersMs = 5_000
 const restFactor = 100
 const addressesMs = 30_000
-/** Processes that listen for others: who answers is not to be told by them. */
+/** Processes that listen on behalf of others: they do not reveal the server. */
 const forwarders = /^(docker-proxy|rootlessport|slirp4netns|kube-proxy|conmon|pasta|systemd|init)$/
 
 /**
- * Knows who listens at the ports of this host. Looks while it is asked, every five seconds at most, and more rarely where
- * that takes long; an answer is made of what was found last.
+ * Knows the processes that listen on this host. Scans on demand, every five seconds at most, and more rarely if a scan
+ * takes long; answers come from the last scan.
  */
 export class LocalNames {
   readonly #processes: Pick<ProcessTable, 'liveServices'>
@@ -32,7 +32,7 @@ export class LocalNames {
   #againMs = Number.NEGATIVE_INFINITY
   #search: Promise<void> | undefined
 
-  /** `now`: milliseconds of a clock that never goes back. */
+  /** `now`: milliseconds of a monotonic clock. */
   constructor(
     processes: Pick<ProcessTable, 'liveServices'>,
     now: () => number = () => performance.now(),
@@ -43,13 +43,13 @@ export class LocalNames {
     this.#interfaces = interfaces
   }
 
-  /** Waits until it was looked once. */
+  /** Waits for the first scan. */
   async ready(): Promise<void> {
     this.refresh()
     if (this.#againMs === Number.NEGATIVE_INFINITY) await this.#search
   }
 
-  /** Looks again, soon, where it was long ago. */
+  /** Starts another scan soon if the last one is old. */
   refresh(): void {
     if (this.#search !== undefined || this.#now() < this.#againMs) return
     this.#search = this.#find()
@@ -65,7 +65,7 @@ export class LocalNames {
     return address.startsWith('127.') || address === '::1' || this.#addresses.has(address)
   }
 
-  /** Who listens at a TCP port of an address of this host; undefined where nobody does, several do, or it is not known. */
+  /** The service on a TCP port of this host; undefined if there is none, several, or it is unknown. */
   at(address: string, port: number): ServiceId | undefined {
     return this.isOwn(address) ? this.#listeners.get(port) : undefined
   }
@@ -80,7 +80,7 @@ export class LocalNames {
       }
       this.#listeners = listeners
     } catch {
-      // What was known holds on: names are all that is missing.
+      // The previous result is kept: only new names are missing.
     }
     const nowMs = this.#now()
     this.#againMs = nowMs + Math.max(listenersMs, restFactor * (nowMs - beganMs))
@@ -88,7 +88,7 @@ export class LocalNames {
   }
 }
 
-/** Addresses at which services were seen that are not this host's own: those of containers. */
+/** Addresses of services other than this host's own: those of containers. */
 export class SeenAddresses {
   readonly #nodes = new Map<string, EdgeNode | undefined>()
 
@@ -97,7 +97,7 @@ export class SeenAddresses {
       for (const address of node.addresses) {
         if (names.isOwn(address)) continue
         const known = this.#nodes.get(address)
-        // Where several share one, as the containers of a pod do, it names none of them.
+        // An address shared by several, as in a pod, identifies none of them.
         this.#nodes.set(address, this.#nodes.has(address) && known !== node ? undefined : node)
       }
   }

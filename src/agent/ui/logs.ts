@@ -1,4 +1,4 @@
-// Log records of the window, and those that come.
+// Log records of the window, followed by new ones.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { LogsLine } from '../../api/ui/documents.ts'
@@ -12,14 +12,14 @@ type Shown = Extract<LogsLine, { kind: 'records' }>['records']
 
 const lookMs = 1000
 const columns = 60
-/** Records of a look that are shown. */
+/** Maximum number of new records per line. */
 const mostAtATime = 200
-/** Work that is done before others have their turn. */
+/** Time slice before yielding, in milliseconds. */
 const sliceMs = 2
 const mostServices = 200
 const levels = ['unknown', 'trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const
 
-/** A line with the past, then one whenever there are new records. */
+/** A line with the history, then one for each batch of new records. */
 export function logs(parts: UiParts, query: LogsQuery): Live<LogsLine> {
   const { recent } = parts.logs
   const wanted = queryOf(query)
@@ -39,7 +39,7 @@ export function logs(parts: UiParts, query: LogsQuery): Live<LogsLine> {
   }
 }
 
-/** Records that were overwritten before anybody looked. Whether they fitted is known only where all do. */
+/** Records overwritten before they were read. Whether they match is known only if all records match. */
 function lost({ logs }: UiParts, query: LogsQuery, afterId: number): number {
   const { service, q, trace_id, pid, min_severity } = query
   const fitsAll = service === '' && q === '' && trace_id === '' && pid === 0 && min_severity === 0
@@ -49,7 +49,7 @@ function lost({ logs }: UiParts, query: LogsQuery, afterId: number): number {
 async function past(parts: UiParts, query: RecentLogQuery): Promise<LogsLine> {
   const { windowMs } = parts.window
   const stepMs = Math.ceil(windowMs / columns)
-  // Columns end with whole steps, so that they stand still from one look to the next.
+  // Columns end at whole steps, so that they do not move between updates.
   const endMs = (Math.floor(Date.now() / stepMs) + 1) * stepMs
   const fromMs = endMs - columns * stepMs
   const { recent } = parts.logs
@@ -77,7 +77,7 @@ async function searched(search: LogSearch): Promise<LogSearch> {
   return search
 }
 
-/** The oldest first. */
+/** Oldest first. */
 async function shown({ shown: textOf }: UiParts, found: readonly NumberedLog[]): Promise<Shown> {
   const records: Shown[number][] = []
   const turn = new Turn(sliceMs)
@@ -110,27 +110,26 @@ function queryOf({ service, min_severity, q, trace_id, pid, limit }: LogsQuery):
   }
 }
 
-/** Why there are none. */
+/** Why there are no records. */
 function reasonFor({ loaded, logs }: UiParts): string {
   const { mode, agent } = loaded().config
   const { enabled, container_logs, journald, paths } = agent.logs
-  if (mode !== 'agent') return 'A collector reads no logs of its host: set mode: agent there.'
-  if (!enabled) return 'Logs are switched off: set agent.logs.enabled: true.'
+  if (mode !== 'agent') return 'In mode collector, svc reads no logs of its host: set mode: agent.'
+  if (!enabled) return 'Log collection is off: set agent.logs.enabled: true.'
   const [fault] = logs.faults
-  if (fault !== undefined) return `Logs are not read as they should be: ${fault.reason}; ${fault.hint}.`
+  if (fault !== undefined) return `Log collection is degraded: ${fault.reason}; ${fault.hint}.`
   const { status } = logs
-  if (!status.enabled) return 'Logs are not read yet: look again in a moment.'
+  if (!status.enabled) return 'Log collection has not started yet: try again in a moment.'
   if (!container_logs && !journald && paths.length === 0)
-    return 'There is nothing to read: set agent.logs.container_logs: true, agent.logs.journald: true, or agent.logs.paths.'
-  if (status.files > 0)
-    return `${followed(status.files)} followed, and nothing was written there since svc began.`
-  if (journald) return 'The journal is followed, and nothing was written there since svc began.'
+    return 'No log source is configured: set agent.logs.container_logs: true, agent.logs.journald: true, or agent.logs.paths.'
+  if (status.files > 0) return `Following ${followed(status.files)}; nothing was written since svc started.`
+  if (journald) return 'Following the journal; nothing was written since svc started.'
   const others = 'set agent.logs.paths to files of this host, or agent.logs.journald: true.'
   return paths.length > 0
-    ? `No file is there that agent.logs.paths names${container_logs ? ', and no log of a container' : ''}: ls shows what is; or set agent.logs.journald: true.`
-    : `No container writes logs on this host. For others, ${others}`
+    ? `No file matches agent.logs.paths${container_logs ? ', and no container writes logs' : ''}: check the paths with ls, or set agent.logs.journald: true.`
+    : `No container on this host writes logs. For other logs, ${others}`
 }
 
 function followed(files: number): string {
-  return files === 1 ? 'One file is' : `${files} files are`
+  return files === 1 ? 'one file' : `${files} files`
 }

@@ -1,15 +1,15 @@
-// What was lost, as against what nobody was to receive.
+// Losses, without intended drops.
 
 import { dropReasons } from '../../model/drop-reasons.ts'
 import { type Signal, signals } from '../../model/signal.ts'
 import type { Pipeline } from '../../pipeline/pipeline.ts'
 
-/** Reasons of drops that somebody asked for. */
+/** Reasons of intended drops. */
 export const wished: ReadonlySet<string> = new Set(
   Object.entries(dropReasons).flatMap(([reason, { wished }]) => (wished ? [reason] : [])),
 )
 
-/** Tells what was lost since the start: items of a signal by reason. `rejected`: the receiver refused them for good. */
+/** Reports losses since the start: items of a signal by reason. `rejected`: permanently rejected by the receiver. */
 export function eachLoss(
   pipeline: Pick<Pipeline, 'state'>,
   tell: (signal: Signal, reason: string, items: number) => void,
@@ -21,7 +21,7 @@ export function eachLoss(
   }
 }
 
-/** Items that were lost since the start, of all signals. */
+/** Items lost since the start, all signals. */
 export function lostItems(pipeline: Pick<Pipeline, 'state'>): number {
   let lost = 0
   eachLoss(pipeline, (_signal, _reason, items) => {
@@ -30,19 +30,19 @@ export function lostItems(pipeline: Pick<Pipeline, 'state'>): number {
   return lost
 }
 
-/** What was lost of late. */
+/** A recent loss. */
 export interface Loss {
   readonly signal: Signal
   readonly reason: string
-  /** Since the books were last closed. */
+  /** Since the previous totals. */
   readonly items: number
   readonly perSecond: number
 }
 
-/** Losses of the last some ten seconds. */
+/** Losses of about the last ten seconds. */
 export class RecentLosses {
   readonly #pipeline: Pick<Pipeline, 'state'>
-  /** The books ten to twenty seconds ago, and those after them. */
+  /** The totals ten to twenty seconds ago, and those after them. */
   #before: Books | undefined
   #after: Books | undefined
 
@@ -50,7 +50,7 @@ export class RecentLosses {
     this.#pipeline = pipeline
   }
 
-  /** Those that are known; the first call knows of none. */
+  /** Current losses; none at the first call. */
   now(nowMs: number): Loss[] {
     const books: Books = { atMs: nowMs, items: new Map() }
     const losses: Loss[] = []

@@ -5,10 +5,10 @@ import type { UiParts } from './parts.ts'
 import { durationMs, percentilesOf, rounded } from './percentiles.ts'
 import { tracingOff } from './why-no-tracing.ts'
 
-/** Of a line; of more, the rarest are left out. */
+/** Maximum number of edges in a line; the rarest are omitted. */
 const mostEdges = 1000
 
-/** Who asks whom. */
+/** Calls between services. */
 export function map(parts: UiParts, seconds: number): Live<MapLine> {
   return {
     everyMs: 2000,

@@ -1,4 +1,4 @@
-// Metrics as they were read last: those of the host from the page, svc's own from its registry.
+// The last reading of metrics: those of the host from the page, svc's own from its registry.
 
 import type { Series } from '../../exposition/page.ts'
 import { labelText } from '../../lib/label-text.ts'
@@ -9,10 +9,10 @@ import { isCounted, rawValue } from './metric-recorder.ts'
 
 /** One series. */
 export interface Measured {
-  /** What stands before its number on the page. */
+  /** The part of its line before the number. */
   readonly prefix: string
   readonly labels: Readonly<Record<string, string>>
-  /** Of a histogram or summary how much it counted. */
+  /** For a histogram or summary, its count. */
   readonly value: number
   /** Undefined for svc's own. */
   readonly source: Series | undefined
@@ -26,12 +26,12 @@ export interface MeasuredFamily {
   readonly type: string
   /** UCUM. */
   readonly unit: string
-  /** The values only grow. */
+  /** The values only increase. */
   readonly isCounted: boolean
   readonly series: readonly Measured[]
 }
 
-/** The families of the host, or the one with this name, in the order of their names. */
+/** The families of the host, or the one with this name, ordered by name. */
 export function measuredOf({ page, runs }: HostReadings, only?: string): MeasuredFamily[] {
   const found: MeasuredFamily[] = []
   for (const [name, all] of page.read(new Set(runs))) {
@@ -63,7 +63,7 @@ function measured(name: string, series: Series): Measured {
   }
 }
 
-/** Those that stand on the page: some may be left out of it. */
+/** Families on the page: some may be excluded from it. */
 function labelsOf({ family, labels, prefix }: Series): Record<string, string> {
   const names =
     labels.length === family.labels.length

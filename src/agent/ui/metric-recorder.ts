@@ -1,4 +1,4 @@
-// Keeps all series of the host metrics at a coarse step, so that a metric has a past when it is opened.
+// Records all host metrics at a coarse step, so that a metric has a history when it is opened.
 
 import type { Page, Series } from '../../exposition/page.ts'
 import { SampleHistory } from '../../window/sample-history.ts'
@@ -6,48 +6,48 @@ import type { Reading } from '../host-metrics.ts'
 import type { HostReadings } from '../host-metrics-push.ts'
 
 export interface MetricRecorderOptions {
-  /** Reads all collectors, unless they were read within so many milliseconds; undefined while they are off. */
+  /** Reads all collectors, unless they were read within that many milliseconds; undefined while they are off. */
   readonly read: (maxAgeMs: number) => Promise<Reading | undefined>
   readonly windowMs: number
   readonly maxBytes: number
   readonly stepMs?: number
-  /** Milliseconds of a clock that never goes back. */
+  /** Milliseconds of a monotonic clock. */
   readonly now?: () => number
 }
 
-/** What is known of a series. */
+/** A recorded series. */
 interface Track {
   readonly column: number
-  /** Of the last reading: the number as the page has it. */
+  /** Number of the last reading, as on the page. */
   value: number
   round: number
 }
 
-/** The past of some series. */
+/** The history of some series. */
 export interface RecordedPast {
   /** Milliseconds since the Unix epoch. */
   readonly fromMs: number
   readonly stepMs: number
-  /** Series by series, as many values of each; `NaN` where nothing is known. */
+  /** The values of each series, all of one length; `NaN` if unknown. */
   readonly values: number[][]
 }
 
 const leastStepMs = 10_000
-/** Of a longer window the steps are longer, so that its memory lasts for all series and not for the first few. */
+/** Longer windows have longer steps, so that memory is enough for all series, not only for the first ones. */
 const mostRows = 360
-/** While nobody looks there is so much more time between two readings than one takes. */
+/** Without viewers, the time between two readings is this many times the duration of one. */
 const restFactor = 500
-/** A series takes this beside its values. */
+/** Overhead of a series beyond its values. */
 const trackBytes = 256
-/** However much memory there is. */
+/** Upper limit, regardless of memory. */
 const mostTracks = 100_000
 
 /**
- * Values of counters are kept as rates a second. Series for which there is no room are left out, and counted. Where a
- * reading takes long, as the first one does, it records more rarely unless somebody looked of late.
+ * Counters are recorded as rates per second. Series that do not fit are omitted and counted. If a reading takes long,
+ * as the first one does, recording is less frequent unless there was a recent viewer.
  */
 export class MetricRecorder {
-  /** Series for which there was no room at the last reading. */
+  /** Series that did not fit at the last reading. */
   leftOut = 0
   readonly #read: MetricRecorderOptions['read']
   readonly #stepMs: number
@@ -76,7 +76,7 @@ export class MetricRecorder {
     this.#windowMs = windowMs
     this.#now = now
     const rows = Math.max(1, Math.ceil(windowMs / stepMs))
-    // A block of columns has some bytes of its own, which 32 for each column cover.
+    // A block of columns has some overhead, covered by 32 bytes per column.
     const seriesBytes = rows * 8 + 32 + trackBytes
     this.#mostTracks = Math.min(mostTracks, Math.floor(maxBytes / seriesBytes))
     this.#history = new SampleHistory({
@@ -87,12 +87,12 @@ export class MetricRecorder {
     })
   }
 
-  /** Memory that it takes now. */
+  /** Current memory. */
   get bytes(): number {
     return this.#history.bytes + this.#tracks.size * trackBytes
   }
 
-  /** Records from now on, in whole steps. The process does not live on for it. */
+  /** Starts recording, at whole steps. Does not keep the process alive. */
   start(): void {
     this.stop()
     this.#isOn = true
@@ -104,12 +104,12 @@ export class MetricRecorder {
     clearTimeout(this.#timer)
   }
 
-  /** Somebody looks at metrics: for the window's time they are recorded whatever it costs. */
+  /** Notes a viewer: metrics are recorded at full rate for the duration of the window. */
   want(): void {
     this.#wantedUntilMs = this.#now() + this.#windowMs
   }
 
-  /** Records once, where that is due or wanted. Never rejects. */
+  /** Records once, if due or requested. Never rejects. */
   async look(): Promise<void> {
     const nowMs = this.#now()
     // Half a step: timers are not as regular as steps.
@@ -119,11 +119,11 @@ export class MetricRecorder {
       const reading = await this.#read(this.#stepMs / 4)
       if (reading !== undefined) this.record(reading)
     } catch {
-      // Who asks for the page is told why they cannot be read.
+      // The request for metrics reports why they cannot be read.
     }
   }
 
-  /** Takes a reading into the books; one that is there already changes nothing. */
+  /** Records a reading; a known one changes nothing. */
   record({ source, atMs }: Reading): void {
     if (atMs <= this.#readMs) return
     if (source.page !== this.#page) this.#forget(source.page)
@@ -136,14 +136,14 @@ export class MetricRecorder {
     for (const [, all] of source.page.read(new Set(source.runs)))
       for (const series of all) this.#take(series, passedS)
     for (const [series, track] of this.#tracks) {
-      // As long as there is a value of it, it is not let go of.
+      // A series is kept while any of its values is.
       if (this.#round - track.round < this.#history.rows) continue
       this.#tracks.delete(series)
       this.#history.release(track.column)
     }
   }
 
-  /** The past of these series. */
+  /** The history of these series. */
   past(all: readonly Series[]): RecordedPast {
     const history = this.#history
     const { length } = history
@@ -199,19 +199,19 @@ export class MetricRecorder {
   }
 }
 
-/** What a reading took of the thread; of collectors that wait it is not known, and they do little else. */
+/** Duration of a reading on this thread; unknown for collectors that wait, which do little else. */
 function costMs({ runs }: HostReadings): number {
   let seconds = 0
   for (const run of runs) if (run.reader.wait === undefined) seconds += run.seconds
   return seconds * 1000
 }
 
-/** The number of a series; of a histogram or summary how much it counted. */
+/** The number of a series; for a histogram or summary, its count. */
 export function rawValue({ value, distribution }: Series): number {
   return distribution === undefined ? value : distribution.count
 }
 
-/** Whether the number only grows, so that what it grows by is what one wants to see. */
+/** Whether the number only increases, so that its rate is of interest. */
 export function isCounted({ family: { type } }: Pick<Series, 'family'>): boolean {
   return type === 'counter' || type === 'histogram' || type === 'summary'
 }

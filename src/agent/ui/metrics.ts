@@ -1,4 +1,4 @@
-// What this host and svc itself measure: all metrics, and one of them over time.
+// Metrics of this host and of svc: all of them, and one over time.
 
 import type { MetricsDocument, SeriesLine } from '../../api/ui/documents.ts'
 import type { Live } from '../../api/ui/source.ts'
@@ -13,13 +13,13 @@ import type { UiParts } from './parts.ts'
 type Section = MetricsDocument['sections'][number]
 export type FamilyDocument = Section['families'][number]
 
-/** Readings are good for whoever asks within this time. */
+/** Lifetime of a reading, shared by viewers. */
 const freshMs = 2000
 const everyMs = 2000
-/** Series that are shown of one metric. */
+/** Maximum number of series shown for a metric. */
 const mostSeries = 50
 const off =
-  'The host metrics are off: set agent.nodeexporter.enabled: true. Only what svc measures of itself is here.'
+  'Host metrics are off: set agent.nodeexporter.enabled: true. Only the metrics of svc itself are shown.'
 
 interface Unit {
   readonly name: string
@@ -30,7 +30,7 @@ interface Unit {
 const all: readonly Unit[] = [...collectors, ...beyond]
 const units = new Map(all.map(unit => [unit.name, unit]))
 
-/** All metrics that there are now, by what reads them. */
+/** All current metrics, by collector. */
 export async function metrics(parts: UiParts): Promise<MetricsDocument> {
   parts.recorder.want()
   const own = section('svc', '', '', ownFamilies(parts.registry))
@@ -59,7 +59,7 @@ export async function metrics(parts: UiParts): Promise<MetricsDocument> {
     return {
       at_ms: Date.now(),
       sections: [own],
-      off: `The host metrics cannot be read: ${errorText(error)}; svc diagnostics has the log.`,
+      off: `Cannot read host metrics: ${errorText(error)}; svc diagnostics has the log.`,
     }
   }
 }
@@ -81,7 +81,7 @@ function documentOf({ name, otelName, help, type, unit, series }: MeasuredFamily
   }
 }
 
-/** One metric, now and as far as it was recorded. Undefined: there is none of this name. */
+/** One metric, current and recorded. Undefined: unknown name. */
 export function series(parts: UiParts, name: string): Live<SeriesLine> | undefined {
   const isOwn = ownFamily(parts, name) !== undefined
   if (!isOwn && !isOfHost(parts, name)) return undefined
@@ -89,7 +89,7 @@ export function series(parts: UiParts, name: string): Live<SeriesLine> | undefin
   let shown: readonly string[] | undefined
   let toldMs = Number.NEGATIVE_INFINITY
 
-  /** The values of the series that are shown; counters as rates since the last reading. */
+  /** Values of the shown series; counters as rates since the last reading. */
   function valuesOf(family: MeasuredFamily | undefined, atMs: number): (number | null)[] {
     const found = new Map(family?.series.map(each => [each.prefix, each]))
     return shown!.map(prefix => {
@@ -114,7 +114,7 @@ export function series(parts: UiParts, name: string): Live<SeriesLine> | undefin
         const first = startLine(parts, family ?? nothing(name), most)
         toldMs = atMs
         const values = valuesOf(family, atMs)
-        // How fast a counter grows is not known before the second reading.
+        // A counter has no rate before the second reading.
         return family?.isCounted ? [first] : [first, tickLine(atMs, values)]
       }
       if (atMs <= toldMs) return []
@@ -155,7 +155,7 @@ function tickLine(atMs: number, values: (number | null)[]): SeriesLine {
   return { kind: 'tick', at_ms: epochMs(atMs), values }
 }
 
-/** Those with the largest values, in their order. */
+/** The largest values, in order. */
 function largest(all: readonly Measured[]): readonly Measured[] {
   if (all.length <= mostSeries) return all
   const size = ({ value }: Measured) => (Number.isNaN(value) ? -1 : Math.abs(value))
@@ -172,7 +172,7 @@ interface FamilyReading {
 async function reading(parts: UiParts, name: string, isOwn: boolean): Promise<FamilyReading> {
   const hostMetrics = isOwn ? undefined : parts.hostMetrics()
   if (hostMetrics === undefined) return { family: ownFamily(parts, name), atMs: performance.now() }
-  // A little less than the time between two looks, which are not quite as regular.
+  // A little less than the period of updates, which varies.
   const { source, atMs } = await hostMetrics.read(everyMs - 200)
   return { family: measuredOf(source, name)[0], atMs }
 }
@@ -181,12 +181,12 @@ function ownFamily(parts: UiParts, name: string): MeasuredFamily | undefined {
   return ownFamilies(parts.registry, name)[0]
 }
 
-/** Whether there is such a metric of the host, there was one, or a collector that is on may show it. */
+/** Whether the host has or had this metric, or an enabled collector may have it. */
 function isOfHost(parts: UiParts, name: string): boolean {
   const readings = parts.hostMetrics()?.readings
   if (readings === undefined) return false
   const { namespace } = parts.loaded().config.agent.nodeexporter
-  // Before the first reading it is not known which names files of the host bring along.
+  // Before the first reading, the names from files are unknown.
   if (readings.runs.every(({ round }) => round === 0)) return name.startsWith(`${namespace}_`)
   if (readings.page.families().some(([known]) => known === name)) return true
   return readings.runs.some(run =>
@@ -214,7 +214,7 @@ function nothing(name: string): MeasuredFamily {
   }
 }
 
-/** What is not whole has nine digits, which are more than a chart shows, and fewer than a double has. */
+/** Fractions have nine digits: more than a chart shows, fewer than a double has. */
 function numberOrNull(value: number): number | null {
   if (!Number.isFinite(value)) return null
   return Number.isInteger(value) ? value : Number(value.toPrecision(9))

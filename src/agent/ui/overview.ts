@@ -1,4 +1,4 @@
-// Whether this host is all right, and the agent: second by second.
+// Health of this host and the agent, second by second.
 
 import { hostname, release } from 'node:os'
 import type { OverviewLine } from '../../api/ui/documents.ts'
@@ -11,14 +11,14 @@ import { servicePasts } from './services.ts'
 import { TopProcesses } from './top-processes.ts'
 
 const everyMs = 1000
-/** Points of a line at most: of a longer past each is the mean of some seconds. */
+/** Maximum points of a line: for a longer history, each is the mean of some seconds. */
 const mostPoints = 900
-/** Seconds that a reader missed and is still told. */
+/** Missed seconds that a slow reader still gets. */
 const mostMissed = 3
-/** What was made for one viewer is good for others for so long. */
+/** Time during which viewers share a result. */
 const freshMs = 900
 
-/** What all viewers see of now, made once for all of them. */
+/** The current state, computed once for all viewers. */
 class OverviewNow {
   viewers = 0
   readonly #parts: UiParts
@@ -33,7 +33,7 @@ class OverviewNow {
     this.#processes = new TopProcesses({ procfs: parts.loaded().config.agent.nodeexporter.path.procfs })
   }
 
-  /** Has something to tell of processes. */
+  /** Resolves when there are processes to show. */
   async ready(): Promise<void> {
     if (this.#made === undefined) await this.#processes.look()
   }
@@ -42,7 +42,7 @@ class OverviewNow {
     const nowMs = performance.now()
     if (this.#made !== undefined && nowMs - this.#madeMs < freshMs) return this.#made
     this.#madeMs = nowMs
-    // What it finds is told the next time.
+    // The result is shown the next time.
     void this.#processes.look()
     const pasts = servicePasts(this.#parts)
     this.#made = {
@@ -96,7 +96,7 @@ export function overview(parts: UiParts, seconds: number): Live<OverviewLine> {
   }
 }
 
-/** All that came before the newest second, which is the first that a tick tells. */
+/** Everything before the newest second, which is the first tick. */
 function start(parts: UiParts, seconds: number): OverviewLine {
   const { vitals, windowMs } = parts.window
   const { fromMs, stepMs, values } = vitals.past(vitals.newest, seconds, mostPoints)

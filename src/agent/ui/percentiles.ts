@@ -1,19 +1,19 @@
-// Numbers as documents have them.
+// Numbers for documents.
 
 import { percentileMs } from '../../window/duration-counts.ts'
 
-/** To four decimals: more would only make documents longer. */
+/** Rounds to four decimals, which keeps documents short. */
 export function rounded(value: number): number {
   return Math.round(value * 10_000) / 10_000
 }
 
-/** The duration that a part of them did not exceed, in milliseconds; null where nothing was timed. */
+/** A percentile in milliseconds; null if nothing was timed. */
 export function durationMs(durations: ArrayLike<number>, part: number, at = 0): number | null {
   const ms = percentileMs(durations, part, at)
   return ms === null ? null : rounded(ms)
 }
 
-/** What documents say of durations. */
+/** Percentiles of durations for documents. */
 export function percentilesOf(durations: ArrayLike<number>): {
   p50_ms: number | null
   p95_ms: number | null

@@ -48,7 +48,7 @@ function source(
 
 function requests(parts: UiParts): PipelineSource {
   const { tracing } = parts
-  const node = { id: 'source:requests', name: 'requests, by eBPF', signals: ['traces' as const] }
+  const node = { id: 'source:requests', name: 'requests (eBPF)', signals: ['traces' as const] }
   if (!(tracing instanceof Tracing)) {
     const { reason, hint } = whyNoTracing(parts)!
     const state = tracing === undefined ? 'off' : 'failed'
@@ -65,11 +65,11 @@ function requests(parts: UiParts): PipelineSource {
       facts: [
         fact('back end', capture.backend.name),
         fact('protocols', protocols),
-        fact('connections read here', streams.size),
-        fact('connections not recognised', counters.not_recognised),
-        fact('exchanges over the budget', counters.over_budget),
-        fact('records that found no room', lostRecords(counters)),
-        fact('calls of processes that are not selected', tracer.unselected),
+        fact('connections decoded in user space', streams.size),
+        fact('unrecognised connections', counters.not_recognised),
+        fact('exchanges over the span budget', counters.over_budget),
+        fact('records lost, buffer full', lostRecords(counters)),
+        fact('calls of unselected processes', tracer.unselected),
       ],
     },
     { traces: 'rest' },
@@ -82,9 +82,9 @@ function measured(parts: UiParts): PipelineSource {
   const counted = kernelState(parts).find(({ subsystem }) => subsystem === connections.subsystem)
   const metrics = parts.hostMetrics()
   const facts: Fact[] = []
-  if (tracing instanceof Tracing) facts.push(fact('series of requests', tracing.red.series))
+  if (tracing instanceof Tracing) facts.push(fact('request series', tracing.red.series))
   if (counted?.state === 'on') facts.push(fact('connections', 'on'))
-  if (metrics !== undefined) facts.push(fact('collectors of the host', metrics.collectors))
+  if (metrics !== undefined) facts.push(fact('host collectors', metrics.collectors))
   if (metrics?.server !== undefined) facts.push(fact('also served at', metrics.server.url('/metrics')))
   const gpus = gpu.source?.state
   if (gpus?.on) facts.push(fact('GPUs', gpus.devices.length))
@@ -120,7 +120,7 @@ function profiles(parts: UiParts): PipelineSource {
       ...node,
       state: faults === '' ? 'ok' : 'limited',
       reason: faults,
-      facts: [fact('samples a second and CPU', profiler.rate), fact('stacks', profiler.stacks)],
+      facts: [fact('samples/s per CPU', profiler.rate), fact('stacks', profiler.stacks)],
     },
     { profiles: 'rest' },
   )
@@ -141,7 +141,7 @@ function logs(parts: UiParts): PipelineSource {
   }
   let records = 0
   for (const total of status.records.values()) records += total
-  const paused = status.paused ? 'paused until the queue has room: see its exporter' : ''
+  const paused = status.paused ? 'paused until the queue has space: see its exporter' : ''
   return source(
     {
       ...node,
@@ -149,10 +149,10 @@ function logs(parts: UiParts): PipelineSource {
       reason: [reason, paused].filter(text => text !== '').join('; '),
       facts: [
         fact('files', status.files),
-        fact('bytes behind', status.behindBytes),
+        fact('bytes unread', status.behindBytes),
         fact('bytes read', status.readBytes),
-        fact('lost by rotation', status.lostRotations),
-        fact('files left out', status.leftOut.files),
+        fact('files lost by rotation', status.lostRotations),
+        fact('files not followed', status.leftOut.files),
       ],
     },
     { logs: records },
@@ -163,7 +163,7 @@ function processEvents(parts: UiParts): PipelineSource | undefined {
   const { enabled } = parts.loaded().config.agent.ebpf.process
   if (parts.kernel === undefined || !enabled) return undefined
   const fault = parts.kernel.faults.find(({ subsystem }) => subsystem === 'process events')
-  const node = { id: 'source:events', name: 'events of processes', signals: ['logs' as const] }
+  const node = { id: 'source:events', name: 'process events', signals: ['logs' as const] }
   return fault === undefined
     ? source(node, { logs: 'rest' })
     : source({ ...node, state: 'failed', reason: sentence(fault.reason, fault.hint) })
@@ -175,7 +175,7 @@ function scraping(parts: UiParts): PipelineSource {
   if (!own.isOn) {
     const { enabled } = parts.loaded().config.collectors.prometheus
     const reason = enabled
-      ? 'no targets: name some in collectors.prometheus.scrape_configs'
+      ? 'no targets: add some to collectors.prometheus.scrape_configs'
       : 'switched off: set collectors.prometheus.enabled: true'
     return source({ ...node, state: 'off', reason })
   }
@@ -215,14 +215,14 @@ function gpus(parts: UiParts): PipelineSource | undefined {
   const node = { id: 'source:gpus', name: 'GPUs', signals: ['metrics' as const] }
   if (state === undefined)
     return source({ ...node, state: 'off', reason: 'switched off: set agent.gpu.enabled: true' })
-  const reason = sentence(state.reason, state.hint) || 'not known yet whether there are any'
+  const reason = sentence(state.reason, state.hint) || 'not detected yet'
   return source({ ...node, state: state.hint === '' ? 'off' : 'limited', reason })
 }
 
 function ownTraces(parts: UiParts): PipelineSource {
   const { self } = parts
   const { enabled } = parts.loaded().config.self_telemetry.tracing
-  const node = { id: 'source:self', name: 'traces of svc itself', signals: ['traces' as const] }
+  const node = { id: 'source:self', name: 'svc’s own traces', signals: ['traces' as const] }
   if (!enabled)
     return source({
       ...node,
@@ -230,7 +230,7 @@ function ownTraces(parts: UiParts): PipelineSource {
       reason: 'switched off: set self_telemetry.tracing.enabled: true',
     })
   return source(
-    { ...node, facts: [fact('spans', self.made), fact('left out', self.lost)] },
+    { ...node, facts: [fact('spans', self.made), fact('dropped', self.lost)] },
     { traces: self.made },
   )
 }

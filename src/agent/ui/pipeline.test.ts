@@ -144,7 +144,7 @@ test('an exporter that fails says why, and a queue that grows when it is full', 
     },
   )
   const failed = line.nodes.find(({ id }) => id.startsWith('exporter:'))!
-  assert.match(failed.reason, /^traces: .*127\.0\.0\.1.*: svc doctor export/)
+  assert.match(failed.reason, /^traces: .*127\.0\.0\.1.*: run svc doctor export/)
   const [traces] = line.signals
   assert.equal(traces!.capacity_bytes, defaults().queues.traces.mem_limit)
   assert.equal(traces!.durable, false)

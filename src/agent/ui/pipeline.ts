@@ -1,4 +1,4 @@
-// Where data goes, and where it is lost: the balance of each signal, and the parts that it passes.
+// Data flow and losses: the balance of each signal, and its stages.
 
 import type { PipelineLine } from '../../api/ui/documents.ts'
 import type { Live } from '../../api/ui/source.ts'
@@ -29,7 +29,7 @@ export function pipeline(parts: UiParts): Live<PipelineLine> {
   }
 }
 
-/** A queue that is fuller than this is about to lose what comes. */
+/** A queue that is fuller will soon drop new items. */
 const nearlyFull = 0.8
 const mostSeconds = 86_400 * 30
 
@@ -37,7 +37,7 @@ function lineOf(parts: UiParts, rates: RecentRates): PipelineLine {
   const { tracing, outlets } = parts
   if (tracing instanceof Tracing && !parts.stopping()) tracing.sync()
   const states = new Map(signals.map(signal => [signal, outlets.pipeline.state(signal)]))
-  // Spans that wait for their other side are taken in, and not yet in the pipeline.
+  // Spans that wait for their peer are received, but not yet in the pipeline.
   const early = tracing instanceof Tracing ? tracing.tracer.joins.waitingNow : 0
   const sources = pipelineSources(parts)
   const processors = processorsOf(parts)
@@ -85,11 +85,11 @@ function balanceOf(signal: Signal, state: LaneState, early: number, rates: Recen
 
 interface ProcessorNode {
   readonly node: PipelineNode
-  /** Items that it let go of, by signal. */
+  /** Items that it dropped, by signal. */
   readonly dropped: ReadonlyMap<Signal, number>
 }
 
-/** Stages of one name. */
+/** Stages with one name. */
 interface Stages {
   readonly signals: Signal[]
   readonly warnings: string[]
@@ -97,7 +97,7 @@ interface Stages {
   readonly dropped: Map<Signal, number>
 }
 
-/** One of a name stands for its stages of all signals. */
+/** One node represents the stages with its name for all signals. */
 function processorsOf({ outlets }: UiParts): ProcessorNode[] {
   const found = new Map<string, Stages>()
   for (const signal of signals)
@@ -107,7 +107,7 @@ function processorsOf({ outlets }: UiParts): ProcessorNode[] {
       known.signals.push(signal)
       if (stage.warning) known.warnings.push(stage.warning)
       stage.counters((rule, outcome, total) => {
-        // With a rule it may be attributes that were dropped.
+        // With a rule, the counter may be for dropped attributes.
         if (rule === '' && outcome === 'dropped')
           known.dropped.set(signal, (known.dropped.get(signal) ?? 0) + total)
         if (total > 0) known.facts.push(fact([signal, rule, outcome].filter(Boolean).join(' '), total))
@@ -135,7 +135,7 @@ function queueOf(parts: UiParts, signal: Signal, state: LaneState): PipelineNode
   const facts = [
     fact('waiting', state.queued),
     fact('bytes', state.durable ? state.queuedBytes : `${state.queuedBytes} of ${state.capacityBytes}`),
-    fact('kept', state.durable ? 'on disk' : 'in memory'),
+    fact('stored', state.durable ? 'on disk' : 'in memory'),
     ...(store instanceof DiskStore
       ? [fact('all signals on disk', `${store.state.bytes} of ${store.state.maxBytes}`)]
       : []),
@@ -143,11 +143,15 @@ function queueOf(parts: UiParts, signal: Signal, state: LaneState): PipelineNode
   ]
   const node = { id: `queue:${signal}`, kind: 'queue', name: signal, signals: [signal], facts } as const
   if (state.destination === undefined)
-    return { ...node, state: 'off', reason: 'nothing is sent, so nothing waits: set otlp.endpoint' }
+    return {
+      ...node,
+      state: 'off',
+      reason: 'no exporter configured, so nothing is queued: set otlp.endpoint',
+    }
   if (store instanceof DiskStore && store.state.state !== 'ok')
     return { ...node, state: 'failed', reason: store.state.reason }
   if (fill >= nearlyFull) {
-    const share = `${Math.round(100 * fill)} % full, and what finds no room is lost`
+    const share = `${Math.round(100 * fill)} % full; new items are dropped once it is full`
     return {
       ...node,
       state: 'limited',
@@ -158,7 +162,7 @@ function queueOf(parts: UiParts, signal: Signal, state: LaneState): PipelineNode
     return {
       ...node,
       state: 'limited',
-      reason: `in memory, so that a crash loses it: ${store}: ${queueHint}`,
+      reason: `kept in memory, so a crash loses its items: ${store}: ${queueHint}`,
     }
   return { ...node, state: 'ok', reason: '' }
 }
@@ -167,7 +171,7 @@ function exporterIdOf({ destination }: LaneState): string {
   return `exporter:${destination?.endpoint ?? ''}`
 }
 
-/** One for each endpoint; where nothing is sent one that says why. */
+/** One node per endpoint; without an exporter, one that says why. */
 function exportersOf(parts: UiParts, states: ReadonlyMap<Signal, LaneState>): PipelineNode[] {
   const { config } = parts.loaded()
   const nodes = new Map<string, PipelineNode>()
@@ -211,7 +215,7 @@ function exporterOf(
   const fault = outlets.faults.find(each => each.signal === signal)
   if (destination === undefined)
     return fault === undefined
-      ? { state: 'off', reason: 'nothing leaves this host: set otlp.endpoint', facts: [] }
+      ? { state: 'off', reason: 'no exporter configured: set otlp.endpoint', facts: [] }
       : { state: 'failed', reason: sentence(fault.reason, fault.hint), facts: [] }
   const facts =
     requests === 0
@@ -219,11 +223,11 @@ function exporterOf(
       : [
           fact(`${signal} requests`, requests),
           fact(`${signal} failed`, failedRequests),
-          fact(`${signal} sent again`, retries),
+          fact(`${signal} retries`, retries),
         ]
   const { lastError, lastWarning } = destination
   if (lastError !== null)
-    return { state: 'failed', reason: `${signal}: ${lastError}: svc doctor export tries it`, facts }
+    return { state: 'failed', reason: `${signal}: ${lastError}: run svc doctor export to test it`, facts }
   if (lastWarning !== null) return { state: 'limited', reason: `${signal}: ${lastWarning}`, facts }
   return { state: 'ok', reason: '', facts }
 }
@@ -234,8 +238,7 @@ function worse(a: NodeState, b: NodeState): NodeState {
   return badness.indexOf(a) >= badness.indexOf(b) ? a : b
 }
 
-/** Counters by the names by which their rates are asked for. */
-/** Without what somebody asked for. */
+/** Losses, without intended drops. */
 function lossesOf({ dropped, rejected }: LaneState): number {
   let lost = rejected
   for (const [reason, items] of dropped) if (!wished.has(reason)) lost += items
@@ -285,7 +288,7 @@ class Graph {
     const first = passed[0]?.node.id ?? queue
     let rate = rates.rate(`${signal} collected`)
     this.#begin(signal, first, rate, sources)
-    // What the stages let through is handed to the queue in batches, after a while.
+    // Stages hand their output to the queue in batches, with a delay.
     const accepted = rates.rate(`${signal} accepted`)
     for (const [i, { node }] of passed.entries()) {
       rate = Math.max(0, rate - rates.rate(`${node.id} ${signal}`))
@@ -295,7 +298,7 @@ class Graph {
     this.#add(signal, queue, exporterIdOf(state), rates.rate(`${signal} exported`))
   }
 
-  /** What no other source counts is of the one that is the rest. */
+  /** Items that no other source counts belong to the source that is the rest. */
   #begin(signal: Signal, to: string, collected: number, sources: readonly PipelineSource[]): void {
     const own = sources.filter(({ counts }) => counts[signal] !== undefined)
     let counted = 0

@@ -55,7 +55,7 @@ test('a line is told at once, and then whenever there is another profile', async
   const live = profiles(parts, 'cpu', '')
   const empty = await lineOf(live)
   assert.deepEqual([empty.kinds, empty.intervals, empty.services], [[], [], []])
-  assert.match(empty.off, /The first one comes some seconds after the start/)
+  assert.match(empty.off, /The first one appears a few seconds after the start/)
   assert.deepEqual(await live.next(), [])
   const first = profile(30_000, 'a', 5)
   window.add(shop, first)
@@ -72,7 +72,7 @@ test('a line is told at once, and then whenever there is another profile', async
   })
   assert.deepEqual(await live.next(), [])
   const other = await lineOf(profiles(parts, 'cpu', 'cart'))
-  assert.deepEqual([other.intervals, other.off], [[], 'No process of cart was met in this window.'])
+  assert.deepEqual([other.intervals, other.off], [[], 'cart has no samples in this window.'])
 })
 
 test('there are never too many intervals for a line, and none is left out', async () => {
@@ -119,6 +119,6 @@ test('who sees nothing is told why, and what fixes it', async () => {
   await check({}, 'off_cpu', /set agent\.profiling\.off_cpu: true/)
   await check({}, 'memory', /set agent\.profiling\.memory: true/)
   const faults = [{ subsystem: 'profiles', reason: 'the kernel refuses', hint: 'see svc doctor profiles' }]
-  await check({}, 'cpu', /do not run: the kernel refuses; see svc doctor profiles/, { faults })
-  await check({}, 'cpu', /with less .*: the kernel refuses/, { faults, profiler: {} })
+  await check({}, 'cpu', /Profiling is not running: the kernel refuses; see svc doctor profiles/, { faults })
+  await check({}, 'cpu', /Profiling is degraded: the kernel refuses/, { faults, profiler: {} })
 })

@@ -1,4 +1,4 @@
-// Profiles of the window: which there are, and as flame graphs.
+// Profiles in the window: a list, and as flame graphs.
 
 import type { FlameDocument, ProfilesLine } from '../../api/ui/documents.ts'
 import type { FlameQuery, Live, ProfileKind } from '../../api/ui/source.ts'
@@ -7,11 +7,11 @@ import type { ProfiledInterval } from '../../window/profile-window.ts'
 import type { UiParts } from './parts.ts'
 
 const lookMs = 5000
-/** Of a line; neighbours are joined until there are no more. */
+/** Maximum number of intervals in a line; neighbours are merged. */
 const mostIntervals = 360
 const mostServices = 200
 
-/** A line whenever there is another profile. `service` '': all. */
+/** A line for each new profile. `service` '': all. */
 export function profiles(parts: UiParts, kind: ProfileKind, service: string): Live<ProfilesLine> {
   let told = -1
   let toldOff: string | undefined
@@ -29,7 +29,7 @@ export function profiles(parts: UiParts, kind: ProfileKind, service: string): Li
   }
 }
 
-/** Profiles of the window as one tree, and beside it those that it is compared with. */
+/** Profiles in the window as one tree, with the profile to compare with. */
 export function flame(parts: UiParts, query: FlameQuery): FlameDocument {
   const { kind, service, limit } = query
   const atMs = Date.now()
@@ -44,7 +44,7 @@ export function flame(parts: UiParts, query: FlameQuery): FlameDocument {
   return {
     ...columns,
     unit: unitOf(kind),
-    // Files and processes of strangers name functions as they like.
+    // Function names are foreign.
     names: columns.names.map(name => printable(name)),
     files: columns.files.map(file => printable(file)),
     missing: columns.missing.map(({ reason, value }) => ({ reason: printable(reason), value })),
@@ -68,11 +68,11 @@ function lineOf(
     to_ms: toMs,
     intervals: joined(intervals).map(each => ({ from_ms: each.fromMs, to_ms: each.toMs, value: each.value })),
     services: services.slice(0, mostServices),
-    off: off === '' && intervals.length === 0 ? `No process of ${service} was met in this window.` : off,
+    off: off === '' && intervals.length === 0 ? `${service} has no samples in this window.` : off,
   }
 }
 
-/** Neighbours as one, as many as it takes. */
+/** Merges neighbours, as many as needed. */
 function joined(intervals: readonly ProfiledInterval[]): ProfiledInterval[] {
   const each = Math.ceil(intervals.length / mostIntervals)
   const all: ProfiledInterval[] = []
@@ -87,7 +87,7 @@ function joined(intervals: readonly ProfiledInterval[]): ProfiledInterval[] {
   return all
 }
 
-/** Both are milliseconds back from now; 0: no bound. */
+/** Both are milliseconds before now; 0 for no limit. */
 function between(atMs: number, sinceMs: number, untilMs: number): { fromMs: number; toMs: number } {
   return {
     fromMs: sinceMs > 0 ? atMs - sinceMs : Number.NEGATIVE_INFINITY,
@@ -99,24 +99,25 @@ function unitOf(kind: ProfileKind): string {
   return kind === 'memory' ? 'bytes' : 'nanoseconds'
 }
 
-/** Why there are none of a kind. */
+/** Why a kind has no profiles. */
 function reasonFor(parts: UiParts, kind: ProfileKind): string {
   const { mode, agent } = parts.loaded().config
   const { profiling, ebpf } = agent
-  if (mode !== 'agent') return 'A collector takes no profiles: set mode: agent on the host to be profiled.'
-  if (!profiling.enabled) return 'Profiles are switched off: set agent.profiling.enabled: true.'
-  if (!ebpf.enabled) return 'Profiles need eBPF, which is switched off: set agent.ebpf.enabled: true.'
+  if (mode !== 'agent')
+    return 'In mode collector, svc takes no profiles: set mode: agent on the host to profile.'
+  if (!profiling.enabled) return 'Profiling is off: set agent.profiling.enabled: true.'
+  if (!ebpf.enabled) return 'Profiling needs eBPF, which is off: set agent.ebpf.enabled: true.'
   const [fault] = parts.profiling.faults
   if (parts.profiling.profiler === undefined)
-    return `Profiles do not run: ${fault?.reason ?? 'they have not begun yet'}; ${fault?.hint ?? 'look again in a moment'}.`
+    return `Profiling is not running: ${fault?.reason ?? 'it has not started yet'}; ${fault?.hint ?? 'try again in a moment'}.`
   if (!profiling[kind]) return `${kindTitles[kind]} is not sampled: set agent.profiling.${kind}: true.`
-  if (fault !== undefined) return `Profiles run with less than was asked for: ${fault.reason}; ${fault.hint}.`
+  if (fault !== undefined) return `Profiling is degraded: ${fault.reason}; ${fault.hint}.`
   const seconds = Math.ceil(profiling.interval / 1000)
-  return `No profile was made in this window. The first one comes some seconds after the start, then one every ${seconds} s, of whoever was running.`
+  return `No profiles in this window. The first one appears a few seconds after the start, then one every ${seconds} s, of all processes that ran.`
 }
 
 const kindTitles = {
-  cpu: 'Time on the CPU',
-  off_cpu: 'Time off the CPU',
+  cpu: 'CPU time',
+  off_cpu: 'Off-CPU time',
   memory: 'Memory',
 } as const

@@ -1,12 +1,12 @@
-/** Readings that are further apart say nothing of the last second. */
+/** Readings that are further apart are not comparable. */
 export const mostApartMs = 5000
 
-/** What a counter grows by in a second. Allocates nothing. */
+/** The increase of a counter per second. Allocates nothing. */
 export class Rate {
   #before = Number.NaN
   #atMs = Number.NEGATIVE_INFINITY
 
-  /** `NaN` at the first reading, after a gap, and where the counter began anew. */
+  /** `NaN` at the first reading, after a gap, and after a reset of the counter. */
   next(value: number, nowMs: number): number {
     const passedMs = nowMs - this.#atMs
     const grown = value - this.#before

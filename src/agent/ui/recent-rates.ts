@@ -3,16 +3,16 @@ interface Reading {
   readonly values: ReadonlyMap<string, number>
 }
 
-/** Time over which growth is measured: what comes in batches would else come and go from one look to the next. */
+/** Measuring period: over shorter ones, batches would make rates jump between updates. */
 const spanMs = 5_000
-/** Whoever looked away for longer begins anew. */
+/** After a longer break, measuring starts again. */
 const mostApartMs = 15_000
 
-/** What counters grow by in a second, over the last readings. */
+/** Increase of counters per second, over the last readings. */
 export class RecentRates {
   #readings: Reading[] = []
 
-  /** Takes down how they stand at `nowMs`, of a clock that never goes back. */
+  /** Records the counters at `nowMs`, from a monotonic clock. */
   read(values: ReadonlyMap<string, number>, nowMs: number): void {
     const last = this.#readings.at(-1)
     if (last !== undefined && nowMs - last.atMs > mostApartMs) this.#readings = []
@@ -20,7 +20,7 @@ export class RecentRates {
     while (this.#readings.length > 2 && nowMs - this.#readings[1]!.atMs >= spanMs) this.#readings.shift()
   }
 
-  /** Growth of a counter in a second, below zero where it fell; 0 before the second reading. */
+  /** Change of a counter per second, negative if it decreased; 0 before the second reading. */
   change(name: string): number {
     const first = this.#readings[0]
     const last = this.#readings.at(-1)
@@ -29,7 +29,7 @@ export class RecentRates {
     return last.atMs > first.atMs ? (1000 * grown) / (last.atMs - first.atMs) : 0
   }
 
-  /** The same of one that only grows: one that began anew did not fall. */
+  /** The same for a counter that only increases: after a reset it is not negative. */
   rate(name: string): number {
     return Math.max(0, this.change(name))
   }

@@ -1,5 +1,5 @@
-// Rules of processors as a text, and what they would do to items. Whatever the rules are: it takes as long as they ask
-// for, so it is for a thread that can be ended.
+// Processor rules as text, and their effect on items. Foreign rules may take any amount of time, so this runs in a
+// thread that can be terminated.
 
 import { randomBytes } from 'node:crypto'
 import type { TryDocument } from '../../api/ui/documents.ts'
@@ -14,10 +14,10 @@ import type { Summary } from './tapped-items.ts'
 
 export type TriedItem = TryDocument['items'][number]
 
-/** An item that came by, as it may be seen. */
+/** A received item, redacted. */
 export interface Caught {
   readonly summary: Summary
-  /** An export request with the item alone. */
+  /** An export request with only this item. */
   readonly body: Uint8Array
 }
 
@@ -25,7 +25,7 @@ const mostChanges = 50
 const maxText = 300
 
 export class RulesTrial {
-  /** What is wrong with the rules; then nothing can be tried. */
+  /** Errors in the rules; with any, nothing is tried. */
   readonly problems: TryDocument['problems']
   readonly #processing: Processing
   readonly #signal: SignalName
@@ -45,7 +45,7 @@ export class RulesTrial {
       message: cut(message),
     }))
     if (problems.length > 0) return
-    // With the key of this installation somebody could find out by guessing what a hash stands for.
+    // The key of this installation would allow hashes to be reversed by guessing.
     const key = randomBytes(32)
     const env = {
       log: createLogger({ level: 'error', format: 'text', write: () => {} }),
@@ -62,9 +62,9 @@ export class RulesTrial {
     }
   }
 
-  /** What becomes of an item. Throws where there are problems. */
+  /** The outcome for an item. Throws if the rules have errors. */
   run({ summary, body }: Caught): TriedItem {
-    if (this.#trial === undefined) throw new Error('cannot try rules that are wrong')
+    if (this.#trial === undefined) throw new Error('cannot try rules with errors')
     this.#fates.length = 0
     this.#items++
     const sent = this.#trial.run(body, this.#items)
@@ -92,7 +92,7 @@ export class RulesTrial {
     }
   }
 
-  /** What is to be known of the rules, and sums over what was tried. */
+  /** Remarks on the rules, and totals of the trial. */
   notes(): string[] {
     const { warnings } = this.#processing
     if (this.#trial === undefined || this.#items === 0) return [...warnings]
@@ -114,7 +114,7 @@ function changesOf(fate: Fate): Changed[] {
   const { of: kind, title } = fate
   const of = kind === 'resource' ? 'resource' : kind === 'point' ? cut(title) : ''
   if (fate.fate === 'dropped') return [{ of, field: '', before: reasonOf([fate]), after: null }]
-  if (fate.fate === 'added') return [{ of, field: '', before: null, after: 'made by the rules' }]
+  if (fate.fate === 'added') return [{ of, field: '', before: null, after: 'created by the rules' }]
   return fate.changes.map(({ key, before, after }) => ({
     of,
     field: cut(key),
@@ -123,7 +123,7 @@ function changesOf(fate: Fate): Changed[] {
   }))
 }
 
-/** In JSON, so that a number is told from a text. */
+/** As JSON, so that a number differs from a string. */
 function textOf(value: Change['before']): string | null {
   return value === undefined ? null : cut(JSON.stringify(value))
 }

@@ -13,7 +13,7 @@ import { tracingOff } from './why-no-tracing.ts'
 const mostColumns = 180
 const mostRoutes = 50
 const mostNeighbours = 100
-/** Before so much of a column has passed its rate says little. */
+/** Least elapsed part of a column for a meaningful rate. */
 const leastColumnMs = 2000
 
 /** One service. */
@@ -52,7 +52,7 @@ function serviceLine(parts: UiParts, name: string): ServiceLine {
   }
 }
 
-/** Of several namespaces that which did most. */
+/** From several namespaces, the service with most requests. */
 function partyOf(edges: EdgeWindow, names: LocalNames, windowMs: number, name: string): Party | undefined {
   let found: Party | undefined
   let most = -1
@@ -111,7 +111,7 @@ interface Column {
   readonly durations: Float64Array
 }
 
-/** All of the window, with what they ask now. */
+/** All of the window, with current rates. */
 function neighbours(
   calls: readonly Call[],
   recent: readonly Call[] | undefined,

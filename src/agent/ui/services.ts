@@ -1,4 +1,4 @@
-// The services of this host: what they did in the last minute, and what they mostly do.
+// The services of this host: activity in the last minute, and usual values.
 
 import type { OverviewLine } from '../../api/ui/documents.ts'
 import { durationBuckets } from '../../window/duration-counts.ts'
@@ -20,12 +20,12 @@ import { durationMs, percentilesOf, rounded } from './percentiles.ts'
 
 export type ServiceRow = Extract<OverviewLine, { kind: 'tick' }>['services'][number]
 
-/** A service with what its 95th percentile mostly is. */
+/** A service with its usual 95th percentile. */
 export interface ServicePast {
   readonly service: ServiceRow
-  /** What its errors and durations of the last minute are of. */
+  /** Number of requests that its errors and durations of the last minute are based on. */
   readonly requests: number
-  /** Median over the window, in milliseconds; null where that is not known. */
+  /** Median over the window, in milliseconds; null if unknown. */
   readonly usualP95Ms: number | null
 }
 
@@ -34,15 +34,15 @@ export const recentSeconds = 60
 const mostServices = 200
 const mostCalls = 12
 const trendPoints = 30
-/** Slots with durations before their median says what is usual. */
+/** Least number of slots with durations for a usual value. */
 const leastSlots = 3
 
-/** The worst first: errors, then slowness, then requests. */
+/** Services, worst first: by errors, then slowness, then requests. */
 export function services(parts: UiParts): ServiceRow[] {
   return servicePasts(parts).map(({ service }) => service)
 }
 
-/** The same, with what is usual for each. */
+/** The same, with usual values. */
 export function servicePasts(parts: UiParts): ServicePast[] {
   const names = localNames(parts)
   const { edges } = parts.window
@@ -58,19 +58,19 @@ export function servicePasts(parts: UiParts): ServicePast[] {
 }
 
 /**
- * One service as it is in the list. `party` is it over the window, `recent` in the last minute; undefined: it did nothing
- * in it.
+ * One service as in the list. `party` is its activity over the window, `recent` that of the last minute; undefined:
+ * none.
  */
 export function serviceRow(parts: UiParts, party: Party, recent: Party | undefined): ServiceRow {
   const past = pastsOf(parts.window.edges, localNames(parts)).get(party.id)
   return rowOf(past ?? { party, serves: false, trend: [], usualP95Ms: null, protocols: [] }, recent)
 }
 
-/** What is known of a service over the window. */
+/** A service over the window. */
 interface Past {
   readonly party: Party
   readonly serves: boolean
-  /** That it serves, or else speaks. */
+  /** Protocols that it serves, or else calls with. */
   readonly protocols: readonly string[]
   readonly trend: readonly number[]
   readonly usualP95Ms: number | null
@@ -106,7 +106,7 @@ function byBadness(a: ServicePast, b: ServicePast): number {
   )
 }
 
-/** How many times longer than usual, in whole steps: below twice as long it is not worth a place. */
+/** How many times slower than usual, in whole steps; less than twice does not change the order. */
 function slowness({ service: { p95_ms }, usualP95Ms }: ServicePast): number {
   if (p95_ms === null || usualP95Ms === null || usualP95Ms <= 0) return 0
   const times = p95_ms / usualP95Ms
@@ -123,7 +123,7 @@ interface Pasts {
 const known = new WeakMap<EdgeWindow, Pasts>()
 const pastsMs = 5_000
 
-/** By id; made anew when a slot has ended, when there are other edges, or every five seconds. All who ask share it. */
+/** By id; rebuilt when a slot ends, edges change, or five seconds pass. Shared by all viewers. */
 function pastsOf(window: EdgeWindow, names: LocalNames): ReadonlyMap<string, Past> {
   const { slot } = window
   const edges = window.edges().length
@@ -217,7 +217,7 @@ class Trends {
     for (let i = 0; i < counts.length; i++) {
       if (counts[i] === 0) continue
       if (point >= 0) this.#counts[i]![point]! += counts[i]!
-      // What goes on says nothing of what is usual.
+      // The current slot does not show what is usual.
       const p95 = slot === this.#newest ? null : durationMs(durations, 0.95, i * durationBuckets)
       if (p95 !== null) this.#p95s[i]!.push(p95)
     }

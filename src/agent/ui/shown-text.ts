@@ -1,16 +1,16 @@
-// What people see of foreign texts.
+// Redaction of foreign texts for display.
 
 import type { Config } from '../../config/index.ts'
 import { Redactor } from '../../processors/redact/redactor.ts'
 import { rulesOf } from '../../processors/redact/rules.ts'
 import { secretKey } from '../../processors/redact/secret-names.ts'
 
-/** A text as it may be shown. `key` is that of the attribute whose value it is. */
+/** A text for display. `key` is the attribute of this value. */
 export type ShownText = (text: string, key?: string) => string
 
 /**
- * Redacts by the rules of `pipeline.pii_redaction`, or the built-in ones, also where that is off: what is looked for is
- * replaced, whatever its mode, for a hash or a count is of no use to somebody who looks.
+ * Redacts by the rules of `pipeline.pii_redaction`, or the built-in ones, even if that is off. Matches are replaced in
+ * any mode, because a hash or count does not help a reader.
  */
 export function shownText({ self_telemetry, pipeline }: Config): ShownText {
   if (!self_telemetry.ui.redact) return text => text

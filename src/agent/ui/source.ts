@@ -1,4 +1,4 @@
-// The documents of the live page and of the commands that look at a running agent.
+// The documents of the live page and of the commands for a running agent.
 
 import type { UiSource } from '../../api/types.ts'
 import { agentPage } from './agent.ts'

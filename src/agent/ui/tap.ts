@@ -1,4 +1,4 @@
-// Items as they leave the processors, for whoever looks. Nothing is done while nobody does.
+// Items as they leave the processors, for viewers. Costs nothing without them.
 
 import type { TapLine } from '../../api/ui/documents.ts'
 import type { Live, TapQuery } from '../../api/ui/source.ts'
@@ -7,21 +7,21 @@ import type { Resource, Scope } from '../../model/resource.ts'
 import type { UiParts } from './parts.ts'
 import { Summaries, type Summary, type Tapped, type TappedItem } from './tapped-items.ts'
 
-/** Items between two looks; more are counted. */
+/** Maximum number of items between two updates; others are counted. */
 const mostItems = 200
-/** Of requests that wait to be told as JSON. */
+/** Maximum size of requests waiting to be written as JSON. */
 const mostBytes = 128 * 1024
 const mostItemBytes = 256 * 1024
 const maxText = 300
 
-/** Begins to look at its first call. */
+/** Starts at its first call. */
 export function tap(parts: UiParts, query: TapQuery): Live<TapLine> {
   return new Tap(parts, query)
 }
 
 interface Waiting {
   readonly summary: Summary
-  /** An export request with the item alone; undefined where that was not asked for. */
+  /** An export request with only this item; undefined if not requested. */
   readonly request: Uint8Array | undefined
 }
 
@@ -68,7 +68,7 @@ class Tap implements Live<TapLine> {
     this.#waiting = []
   }
 
-  /** Called for each item of the signal, whose memory is used again. */
+  /** Called for each item of the signal; its memory is reused. */
   #see(resource: Resource, item: TappedItem, scope: Scope): void {
     const { service, errors, min_ms } = this.#query
     if (service !== '' && resource.attributes.get('service.name') !== service) return
@@ -86,7 +86,7 @@ class Tap implements Live<TapLine> {
       this.#bytes += request?.length ?? 0
       this.#waiting.push({ summary: this.#tapped.summary(resource, item), request })
     } catch {
-      // What cannot be encoded cannot be shown either; nobody who sends is to suffer from it.
+      // An item that cannot be encoded cannot be shown; this must not affect the sender.
       this.#skipped++
     }
   }

@@ -1,4 +1,4 @@
-// What is shown of the items of each signal: one line, and a request in which they stand alone.
+// Display of items by signal: one line, and a request with only that item.
 
 import type { SignalName } from '../../api/ui/source.ts'
 import { logEncoding } from '../../exporters/otlp/encode-log.ts'
@@ -27,18 +27,18 @@ export interface Summary {
   readonly detail: string
 }
 
-/** How items of one signal are shown. */
+/** Display of the items of one signal. */
 export interface Tapped<T = TappedItem> {
-  /** Whether it is among those that failed, where only they are meant, and took as long. */
+  /** Whether it failed, if only failed items are requested, and took long enough. */
   fits(item: T, errors: boolean, minMs: number): boolean
   summary(resource: Resource, item: T): Summary
-  /** An export request with the item alone, in which nothing is that may not be shown. Throws where it is too large. */
+  /** An export request with only this item, redacted. Throws if it is too large. */
   request(resource: Resource, scope: Scope, item: T): Uint8Array
 }
 
-/** SeverityNumber from which on a record tells of an error (logs.proto). */
+/** Lowest SeverityNumber of an error (logs.proto). */
 const errorSeverity = 17
-/** Points of a metric, or stacks of a profile, that can be copied without holding up others. */
+/** Maximum number of points of a metric, or stacks of a profile, to copy without blocking. */
 const mostParts = 5000
 /** Attributes in one line. */
 const mostAttributes = 8
@@ -49,7 +49,7 @@ export class Summaries {
   readonly #resources = new WeakMap<Resource, Resource>()
   readonly #scopes = new WeakMap<Scope, Scope>()
 
-  /** `shown` makes texts such as may be seen; those of a summary are cut at `maxText`. */
+  /** `shown` redacts texts; those of a summary are cut at `maxText`. */
   constructor(shown: ShownText, maxText: number) {
     this.#shown = shown
     this.#maxText = maxText
@@ -163,8 +163,8 @@ export class Summaries {
   }
 
   /**
-   * As it may be shown, on one line. What is cut off is cut before it is looked at, with room for what gets shorter.
-   * `key`: of the attribute whose value it is.
+   * For display, on one line. Long texts are cut before redaction, with a margin for texts that get shorter.
+   * `key`: the attribute of this value.
    */
   #text(text: string, key?: string): string {
     return this.#shown(beginning(text, 4 * this.#maxText), key)
@@ -177,7 +177,7 @@ export class Summaries {
     return texts.filter(text => text !== '').join(' · ')
   }
 
-  /** What tells most comes first in what is made here. */
+  /** The most important parts come first. */
   #listed({ keys, values, size }: Attributes): string {
     const texts: string[] = []
     for (let i = 0; i < size && i < mostAttributes; i++)
@@ -240,7 +240,7 @@ export class Summaries {
     return { ...metric, points } as Metric
   }
 
-  /** One for each, as the request has each once. */
+  /** One for each, as each occurs once in the request. */
   #resourceOf(resource: Resource): Resource {
     let copy = this.#resources.get(resource)
     if (copy === undefined) {
@@ -284,7 +284,7 @@ const kindNames: Readonly<Record<number, string>> = Object.fromEntries(
   Object.entries(SpanKind).map(([name, kind]) => [kind, name]),
 )
 
-/** At most so much of a text, in whole words: half a token or address is known by nobody for what it is. */
+/** The beginning of a text, in whole words: half a token or address would not be recognised by redaction. */
 function beginning(text: string, length: number): string {
   if (text.length <= length) return text
   let end = length
@@ -292,7 +292,7 @@ function beginning(text: string, length: number): string {
   return end === 0 ? unscanned : text.slice(0, end)
 }
 
-/** White space, and what parts values in JSON. */
+/** White space, and separators of JSON values. */
 function isBreak(unit: number): boolean {
   return unit <= 32 || unit === 34 || unit === 44 || unit === 125
 }

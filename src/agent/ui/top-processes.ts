@@ -1,4 +1,4 @@
-// The processes that take most, read from /proc/PID/stat while somebody looks.
+// The processes with the highest usage, read from /proc/PID/stat while there are viewers.
 
 import { closeSync, openSync, readSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
@@ -9,31 +9,31 @@ import { utf8Text } from '../../lib/utf8-text.ts'
 
 export interface TopProcess {
   readonly pid: number
-  /** Of its first thread, as the kernel has it. */
+  /** Name of its first thread, from the kernel. */
   readonly comm: string
-  /** Of one core. */
+  /** Percent of one core. */
   readonly cpuPercent: number
   readonly rssBytes: number
 }
 
 export interface TopProcessesOptions {
   readonly procfs: string
-  /** Processes that are read at once; of more, those with the highest numbers are left out. */
+  /** Maximum number of processes to read; those with the highest pids are omitted. */
   readonly mostProcesses?: number
-  /** Processes that are told. */
+  /** Maximum number of processes to list. */
   readonly most?: number
-  /** Milliseconds of a clock that never goes back. */
+  /** Milliseconds of a monotonic clock. */
   readonly now?: () => number
 }
 
 /** Of /proc/PID/stat, on all processors that the agent runs on (proc(5), USER_HZ). */
 const ticksPerSecond = 100
-/** Longest time without a turn for others. */
+/** Time slice before yielding, in milliseconds. */
 const workMs = 1.5
-/** Time from one look to the next, and how much longer than a look it is at the least. */
+/** Period of readings, and its minimum as a multiple of the duration of one. */
 const everyMs = 2000
 const restFactor = 100
-/** The first look has only what processes took since they began; the next one comes soon. */
+/** The first reading has only averages since the start of each process; the next one follows soon. */
 const secondLookMs = 800
 const openParenthesis = 40
 const closeParenthesis = 41
@@ -47,7 +47,7 @@ interface Process {
   round: number
 }
 
-/** What is read of a process. */
+/** Values read of a process. */
 interface Stat {
   startTicks: number
   cpuTicks: number
@@ -55,9 +55,9 @@ interface Stat {
   comm: string
 }
 
-/** Reads on demand, once for all who ask. */
+/** Reads on demand, once for all viewers. */
 export class TopProcesses {
-  /** As they were last read, those that take most first. */
+  /** The last reading, highest usage first. */
   list: readonly TopProcess[] = []
   readonly #procfs: string
   readonly #mostProcesses: number
@@ -85,7 +85,7 @@ export class TopProcesses {
     this.#now = now
   }
 
-  /** Reads them, where that is due. Resolves when they are read; never rejects. */
+  /** Reads if due. Resolves when done; never rejects. */
   async look(): Promise<void> {
     if (this.#looking !== undefined) return this.#looking
     if (this.#now() < this.#dueMs) return
@@ -136,7 +136,7 @@ export class TopProcesses {
     const { startTicks, cpuTicks, rssPages } = stat
     const known = this.#known.get(pid)
     if (known === undefined || known.startTicks !== startTicks) {
-      // As top(1) has it at first: since it began.
+      // As top(1) shows it at first: the average since the start.
       const aged = Math.max(ticksPerSecond, sinceBootTicks - startTicks)
       const cpuPercent = aged > 0 ? (100 * cpuTicks) / aged : 0
       this.#known.set(pid, { startTicks, cpuTicks, cpuPercent, rssPages, round: this.#round })
@@ -170,11 +170,11 @@ export class TopProcesses {
     })
   }
 
-  /** Undefined where it has ended. Good until the next call. */
+  /** Undefined if it has ended. Valid until the next call. */
   #statOf(pid: number, isNamed: boolean): Stat | undefined {
     const bytes = this.#bytesOf(`${this.#procfs}/${pid}/stat`)
     if (bytes === undefined) return undefined
-    // The name may hold anything, parentheses too; what follows it does not.
+    // The name may contain anything, also parentheses; the rest does not.
     const end = bytes.lastIndexOf(closeParenthesis)
     if (end < 0) return undefined
     const scan = this.#scan.reset(bytes.subarray(end + 1))
@@ -207,7 +207,7 @@ export class TopProcesses {
     }
   }
 
-  /** Age of the host; `NaN` where it is not told, and then nothing is known before the second look. */
+  /** Uptime of the host; `NaN` if unknown, and then the first reading has no values. */
   #sinceBootTicks(): number {
     const bytes = this.#bytesOf(`${this.#procfs}/uptime`)
     if (bytes === undefined) return noTicks
@@ -216,7 +216,7 @@ export class TopProcesses {
   }
 }
 
-/** Less than 0: the first one takes more. */
+/** Negative if the first one uses more. */
 function compare(a: Process, b: Process): number {
   return b.cpuPercent - a.cpuPercent || b.rssPages - a.rssPages
 }

@@ -215,15 +215,15 @@ test('where there are no traces it says why, with the hint', () => {
     agent: { ...config.agent, ebpf: { ...ebpf, ...change } },
   })
   const fault = { reason: 'the kernel has no BTF', hint: 'boot a kernel with CONFIG_DEBUG_INFO_BTF' }
-  check({ tracing: fault }, config, /^tracing does not run: the kernel has no BTF; boot a kernel/)
-  check({}, { ...config, mode: 'collector' }, /mode: collector.*set mode: agent/)
+  check({ tracing: fault }, config, /^Tracing is not running: the kernel has no BTF; boot a kernel/)
+  check({}, { ...config, mode: 'collector' }, /mode collector.*set mode: agent/)
   check(
     {},
     ebpfWith({ enabled: false }),
-    /agent\.ebpf\.enabled is false; set agent\.ebpf\.enabled: true and restart svc$/,
+    /agent\.ebpf\.enabled is false; set agent\.ebpf\.enabled: true and restart svc\.$/,
   )
   check({}, ebpfWith({ network: { ...ebpf.network, enabled: false } }), /agent\.ebpf\.network\.enabled/)
-  check({}, config, /restart svc$/)
+  check({}, config, /restart svc\.$/)
   const tracing = Object.create(Tracing.prototype) as Tracing
   const sampling = { ...ebpf.network.sampling, ratio: 0, always_errors: false, always_slow: false }
   check({ tracing }, ebpfWith({ network: { ...ebpf.network, sampling } }), /sampling\.ratio is 0; set it/)

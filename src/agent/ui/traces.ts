@@ -1,4 +1,4 @@
-// The traces of the window.
+// The traces in the window.
 
 import type { TraceDocument, TracesLine } from '../../api/ui/documents.ts'
 import type { Live, TracesQuery } from '../../api/ui/source.ts'
@@ -11,7 +11,7 @@ import type { ShownText } from './shown-text.ts'
 import { tracingOff } from './why-no-tracing.ts'
 
 const everyMs = 2000
-/** Spans of one trace that are told. */
+/** Maximum number of spans of one trace. */
 const mostSpans = 500
 const mostServices = 500
 
@@ -26,7 +26,7 @@ const kinds: Readonly<Record<SpanKind, Kind>> = {
   [SpanKind.consumer]: 'consumer',
 }
 
-/** A line whenever spans came, or old ones went. */
+/** A line whenever spans are added or removed. */
 export function traces(parts: UiParts, query: TracesQuery): Live<TracesLine> {
   let told = ''
   return {
@@ -43,7 +43,7 @@ export function traces(parts: UiParts, query: TracesQuery): Live<TracesLine> {
   }
 }
 
-/** What is kept of one trace. */
+/** The retained part of one trace. */
 export function trace(parts: UiParts, id: string): TraceDocument | undefined {
   const found = parts.window.spans.trace(id, mostSpans)
   return found && documentOf(parts, found)
@@ -135,7 +135,7 @@ function shownAttributes(
   return copy
 }
 
-/** Why there are no spans and will be none, with the hint. */
+/** Why there are no spans and will be none, with the fix. */
 function whyNone(parts: UiParts): string {
   if (parts.window.spans.seen > 0) return ''
   const off = tracingOff(parts)
@@ -143,5 +143,5 @@ function whyNone(parts: UiParts): string {
   const { ratio, always_errors, always_slow } = parts.loaded().config.agent.ebpf.network.sampling
   return ratio > 0 || always_errors || always_slow
     ? ''
-    : 'requests are counted and no trace is kept: agent.ebpf.network.sampling.ratio is 0; set it to 1'
+    : 'Requests are counted, but no traces are kept: agent.ebpf.network.sampling.ratio is 0; set it to 1.'
 }

@@ -1,4 +1,4 @@
-// Foreign rules may take any time and memory, in their YAML and in their patterns: they get a thread, and it is ended.
+// Foreign rules may use any amount of time and memory, in YAML and in patterns: they run in a thread that is ended.
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import type { TryAnswer, TryOrder, TryRequest } from './try-worker.ts'
 
 const heapMb = 64
 
-/** Beside the bundle, or beside this file. */
+/** Next to the bundle, or to this file. */
 const entry = ['try-worker.cjs', 'try-worker.ts']
   .map(name => join(import.meta.dirname, name))
   .find(path => existsSync(path))
@@ -21,9 +21,9 @@ export class TryThread {
   readonly #timer: NodeJS.Timeout
   #failure: Error | undefined
 
-  /** Ends after `mostMs`, whatever it does. */
+  /** Terminates after `mostMs` in any case. */
   constructor(order: TryOrder, mostMs: number) {
-    if (entry === undefined) throw new Error('cannot find try-worker.cjs: install the package anew')
+    if (entry === undefined) throw new Error('cannot find try-worker.cjs: reinstall the package')
     this.#worker = new Worker(entry, {
       workerData: order,
       env: {},
@@ -37,10 +37,10 @@ export class TryThread {
     })
     this.#worker.on('error', error => {
       const { code, message } = error as NodeJS.ErrnoException
-      const memory = `the rules take more than ${heapMb} MiB of memory`
+      const memory = `the rules need more than ${heapMb} MiB of memory`
       this.#fail(code === 'ERR_WORKER_OUT_OF_MEMORY' ? memory : message)
     })
-    this.#worker.on('exit', () => this.#fail('the rules were given up'))
+    this.#worker.on('exit', () => this.#fail('the trial of the rules was stopped'))
     this.#timer = setTimeout(() => {
       this.#fail(`the rules take longer than ${mostMs / 1000} s`)
       void this.#worker.terminate()
@@ -48,7 +48,7 @@ export class TryThread {
     this.#timer.unref()
   }
 
-  /** An answer of this kind, which comes once. Rejects, in words, where none will come. */
+  /** An answer of this kind, sent once. Rejects, in words, if none will come. */
   answer<K extends Kind>(kind: K): Promise<Extract<TryAnswer, { readonly kind: K }>> {
     return new Promise((resolve, reject) => {
       const settle = (answer: TryAnswer | Error) =>

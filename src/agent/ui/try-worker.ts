@@ -1,4 +1,4 @@
-// The thread that tries rules: a program of its own, started by try-thread.ts.
+// The thread that tries rules: its own program, started by try-thread.ts.
 
 import { parentPort, workerData } from 'node:worker_threads'
 import type { TryDocument } from '../../api/ui/documents.ts'
@@ -10,13 +10,13 @@ export interface TryOrder {
   readonly rules: string
 }
 
-/** Items, to be tried for so long: those for which there is no time are left out. */
+/** Items, and the time to try them; the rest is skipped. */
 export interface TryRequest {
   readonly caught: readonly Caught[]
   readonly forMs: number
 }
 
-/** The first answer is of the rules, the second of the items. */
+/** The first answer is for the rules, the second for the items. */
 export type TryAnswer =
   | { readonly kind: 'rules'; readonly problems: TryDocument['problems'] }
   | { readonly kind: 'items'; readonly items: readonly TriedItem[]; readonly notes: readonly string[] }

@@ -117,7 +117,7 @@ test('what is wrong with rules is told with its place, and no item is waited for
     assert.deepEqual({ line, column, key }, want)
     assert.ok(message!.length > 10)
     assert.deepEqual(document.items, [])
-    assert.match(document.off, /rules are wrong/)
+    assert.match(document.off, /rules have errors/)
     assert.ok(document.waited_ms === 0)
   }
   await check('transfrom: {}\n', { line: 1, column: 1, key: 'transfrom' })
@@ -235,7 +235,7 @@ test('where nothing comes by it says so, and one at a time is tried', async () =
   assert.equal(tried(parts, asked('')), undefined)
   const { items, off, waited_ms } = await first
   assert.deepEqual(items, [])
-  assert.match(off, /^no metrics came by within 3 s: .*svc doctor host/)
+  assert.match(off, /^no metrics arrived within 3 s: .*svc doctor host/)
   assert.ok(waited_ms >= 2990)
   const left = new AbortController()
   const second = tried(parts, asked('', { left: left.signal }))!

@@ -1,4 +1,4 @@
-// What rules would do to items that come by: processors of their own, whose output goes nowhere.
+// Trial of rules on live items: separate processors, whose output goes nowhere.
 
 import type { TryDocument } from '../../api/ui/documents.ts'
 import type { SignalName, TryQuery } from '../../api/ui/source.ts'
@@ -9,21 +9,21 @@ import { Summaries } from './tapped-items.ts'
 import { TryThread } from './try-thread.ts'
 
 const waitMs = 3000
-/** For the items, once they are there. */
+/** For the items, once they have arrived. */
 const tryMs = 1500
 const allMs = 5000
 const mostItemBytes = 64 * 1024
-/** Of all items. */
+/** Maximum size of all items. */
 const mostBytes = 256 * 1024
 const maxText = 300
 
 const underWay = new WeakSet<UiParts['outlets']>()
 
-/** Undefined while another one is under way. Nothing that runs is changed, and nothing of it is counted. */
+/** Undefined while another trial is in progress. Changes nothing that runs, and counts nothing. */
 export function tryRules(
   parts: UiParts,
   query: TryQuery,
-  /** In all. */
+  /** Total time. */
   mostMs = allMs,
 ): Promise<TryDocument> | undefined {
   const { outlets } = parts
@@ -45,16 +45,16 @@ async function tried(
   left.addEventListener('abort', leave)
   if (left.aborted) leave()
   try {
-    // Both at a time; rules that are wrong need no items.
+    // Both at the same time; faulty rules need no items.
     const { problems } = await thread.answer('rules')
-    if (problems.length > 0) return { ...nothing, problems, off: 'the rules are wrong, so none was tried' }
+    if (problems.length > 0) return { ...nothing, problems, off: 'not tried: the rules have errors' }
     const { caught, skipped } = await wait.over
     const waited_ms = performance.now() - startMs
     if (left.aborted) return nothing
     thread.send({ caught, forMs: tryMs })
     const { items, notes } = await thread.answer('items')
     const untried = caught.length - items.length
-    const late = `${untried} of ${caught.length} items were not tried: the rules took ${tryMs / 1000} s for the others`
+    const late = `${untried} of ${caught.length} items were not tried: the others took ${tryMs / 1000} s`
     return {
       ...nothing,
       items,
@@ -64,7 +64,7 @@ async function tried(
       off: items.length === 0 ? whyNone(signal, skipped) : '',
     }
   } catch (error) {
-    return { ...nothing, off: `${errorText(error)}; try fewer or simpler ones` }
+    return { ...nothing, off: `${errorText(error)}; use fewer or simpler rules` }
   } finally {
     left.removeEventListener('abort', leave)
     wait.end()
@@ -78,7 +78,7 @@ interface Catch {
   readonly skipped: number
 }
 
-/** Gathers items that come by, until there are as many as are wanted or the time is over. */
+/** Collects live items until there are enough or the time is over. */
 class Wait {
   readonly over: Promise<Catch>
   readonly #caught: Caught[] = []
@@ -95,7 +95,7 @@ class Wait {
       this.#resolve = resolve
     })
     this.#timer = setTimeout(() => this.end(), waitMs)
-    // Called for each item of the signal, whose memory is used again.
+    // Called for each item of the signal; its memory is reused.
     this.#stop = outlets.pipeline.watch(signal, (resource, item, scope) => {
       if (this.#ended) return
       try {
@@ -106,14 +106,14 @@ class Wait {
           this.#caught.push({ summary: tapped.summary(resource, item), body })
         }
       } catch {
-        // What cannot be encoded cannot be tried either; nobody who sends is to suffer from it.
+        // An item that cannot be encoded cannot be tried; this must not affect the sender.
         this.#skipped++
       }
       if (this.#caught.length >= most || this.#bytes >= mostBytes) this.end()
     })
   }
 
-  /** Once is enough. */
+  /** Further calls do nothing. */
   end(): void {
     if (this.#ended) return
     this.#ended = true
@@ -127,13 +127,13 @@ function whyNone(signal: SignalName, skipped: number): string {
   const seconds = waitMs / 1000
   if (skipped > 0) {
     const kib = mostItemBytes / 1024
-    return `all ${skipped} ${signal} that came by within ${seconds} s are larger than ${kib} KiB`
+    return `all ${skipped} ${signal} that arrived within ${seconds} s are larger than ${kib} KiB`
   }
   const hints: Readonly<Record<SignalName, string>> = {
-    traces: 'they come with requests; svc explain PORT tells why there are none',
-    metrics: 'they come every agent.nodeexporter.otlp.interval; svc doctor host tells why there are none',
-    logs: 'they come as they are written; svc doctor logs tells why there are none',
-    profiles: 'they come every agent.profiling.interval; svc doctor profiles tells why there are none',
+    traces: 'they arrive with requests; svc explain PORT shows why there are none',
+    metrics: 'they arrive every agent.nodeexporter.otlp.interval; svc doctor host shows why there are none',
+    logs: 'they arrive as they are written; svc doctor logs shows why there are none',
+    profiles: 'they arrive every agent.profiling.interval; svc doctor profiles shows why there are none',
   }
-  return `no ${signal} came by within ${seconds} s: ${hints[signal]}`
+  return `no ${signal} arrived within ${seconds} s: ${hints[signal]}`
 }

@@ -1,7 +1,7 @@
 import { Tracing, type TracingFault } from '../tracing.ts'
 import type { UiParts } from './parts.ts'
 
-/** Why nothing traces that could, with what fixes it; undefined: tracing runs. */
+/** Why tracing is not running, and how to fix it; undefined if it is running. */
 export function whyNoTracing({
   tracing,
   loaded,
@@ -11,7 +11,7 @@ export function whyNoTracing({
   const { mode, agent } = loaded().config
   if (mode !== 'agent')
     return {
-      reason: `with mode: ${mode} svc observes nothing on this host`,
+      reason: `in mode ${mode}, svc observes nothing on this host`,
       hint: 'set mode: agent and restart svc',
     }
   for (const [key, isOn] of [
@@ -20,14 +20,14 @@ export function whyNoTracing({
   ] as const)
     if (!isOn) return { reason: `${key} is false`, hint: `set ${key}: true and restart svc` }
   return {
-    reason: 'it was off when svc started, and the configuration was changed since',
+    reason: 'it was off when svc started, and the configuration has changed since',
     hint: 'restart svc',
   }
 }
 
-/** The same in a sentence; empty: tracing runs. */
+/** The same as a sentence; empty if tracing is running. */
 export function tracingOff(parts: Pick<UiParts, 'tracing' | 'loaded'>): string {
   const fault = whyNoTracing(parts)
   if (fault === undefined) return ''
-  return `tracing does not run: ${fault.reason}; ${fault.hint || 'see svc doctor traces'}`
+  return `Tracing is not running: ${fault.reason}; ${fault.hint || 'run svc doctor traces'}.`
 }

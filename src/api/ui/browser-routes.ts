@@ -10,16 +10,19 @@ import type { Browsers } from '../types.ts'
 
 const linkDocument = named(
   'PageLink',
-  object('How to open the page.', {
-    url: text('A link for a browser. Whoever has it sees what the page shows, until the agent ends.'),
+  object('Link to the page.', {
+    url: text('Link for a browser. It gives access to the page until the agent ends; keep it secret.'),
   }),
 )
 
-const sessionBody = named('SessionBody', object('The key of a link.', { key: text('Behind `#key=`.') }))
+const sessionBody = named(
+  'SessionBody',
+  object('The key of a link.', { key: text('The value after `#key=`.') }),
+)
 
 const sessionDocument = named(
   'Session',
-  object('The browser is let in, by the cookie that comes along.', { status: oneOf('`ok`.', ['ok']) }),
+  object('The browser is signed in, by the cookie in this answer.', { status: oneOf('`ok`.', ['ok']) }),
 )
 
 /** Attempts of one client in a second. */
@@ -37,7 +40,7 @@ export function browserOperations({ key, tls, link }: Browsers): Operation[] {
       path: '/admin/ui',
       id: 'getPageLink',
       tag: 'admin',
-      summary: 'A link that opens the live page in a browser.',
+      summary: 'Creates a link that opens the live page in a browser.',
       access: 'private',
       outcomes: { 200: described('The link.', linkDocument) },
       handle: () => json(200, { url: link() }),
@@ -52,19 +55,24 @@ export function browserOperations({ key, tls, link }: Browsers): Operation[] {
       body: sessionBody,
       outcomes: {
         200: described('Done.', sessionDocument),
-        401: described('The key is none.', errorDocument),
+        401: described('The key is not valid.', errorDocument),
       },
       handle: ({ body, headers, url, client }: ApiRequest) => {
         const wait = attempts.take(client)
         if (wait > 0)
-          return failure(429, 'cannot take more keys of one client now', {}, { 'Retry-After': String(wait) })
+          return failure(
+            429,
+            'too many keys tried by this client; try again later',
+            {},
+            { 'Retry-After': String(wait) },
+          )
         const { key: given, ...others } = body ?? {}
         if (typeof given !== 'string' || Object.keys(others).length > 0)
-          return failure(400, 'cannot POST /ui/session: {"key": TEXT} is meant, and nothing else')
+          return failure(400, 'cannot POST /ui/session: the body must be {"key": TEXT}')
         if (!key.isKey(given))
           return failure(
             401,
-            'the link is not of this run of svc: the agent was started anew; "sudo svc ui" prints a link that works',
+            'this link has expired: the agent was restarted; run "sudo svc ui" for a new one',
             {},
             { 'WWW-Authenticate': 'Bearer' },
           )

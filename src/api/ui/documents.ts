@@ -1,6 +1,6 @@
-// What the live page and the commands that look at a running agent are told, below `/ui/api/`: the types that both sides
-// share. Answers are lines of JSON (NDJSON): one, or with `follow` further ones whenever there is something new, until the
-// client ends it. Times end in `_ms` (since the Unix epoch, where nothing else is said), rates in `_per_s`.
+// The documents of the live page and of the commands for a running agent, below `/ui/api/`: the types that both sides
+// share. Answers are lines of JSON (NDJSON): one, or with `follow` one for each update, until the client closes the
+// connection. Times end in `_ms` (since the Unix epoch unless noted otherwise), rates in `_per_s`.
 
 import type { Of } from '../schema.ts'
 import type {

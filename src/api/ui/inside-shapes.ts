@@ -1,4 +1,4 @@
-// What svc tells of itself, as `documents.ts` has it.
+// Documents on svc itself, for `documents.ts`.
 
 import {
   amount,
@@ -23,57 +23,61 @@ const signalName = oneOf('A signal.', ['traces', 'metrics', 'logs', 'profiles'])
 
 export const pipelineLine = named(
   'PipelineLine',
-  object('Where data goes, and where it is lost.', {
-    at_ms: amount('When.'),
+  object('Data flow and losses.', {
+    at_ms: amount('Time.'),
     signals: list(
-      'The four.',
-      object('The balance of a signal, in items since the start.', {
+      'The four signals.',
+      object('Item balance of a signal since the start.', {
         signal: signalName,
-        collected: count('Taken in.'),
-        recovered: count('Found in the queue on disk at the start.'),
-        exported: count('Acknowledged.'),
-        rejected: count('Refused for good by the receiver.'),
+        collected: count('Items received.'),
+        recovered: count('Items found in the disk queue at the start.'),
+        exported: count('Acknowledged items.'),
+        rejected: count('Items that the receiver permanently rejected.'),
         dropped: list(
-          'Not delivered, and never to be.',
-          object('By reason.', {
-            reason: text('Why.'),
-            items: count('How many.'),
-            wished: flag('Somebody asked for it: a rule, sampling, no endpoint. All others are losses.'),
+          'Lost items.',
+          object('Lost items by reason.', {
+            reason: text('Reason.'),
+            items: count('Number of items.'),
+            wished: flag(
+              'True if the loss is intended: by a rule, by sampling, or because no endpoint is set.',
+            ),
           }),
         ),
-        queued: count('Waiting and under way.'),
-        collected_per_s: amount('Now.'),
-        exported_per_s: amount('Now.'),
-        dropped_per_s: amount('Now, without those that somebody asked for.'),
-        queued_bytes: count('Of the queue.'),
-        capacity_bytes: count('What the queue may have now; on disk all signals share one bound.'),
-        full_in_s: orNull(amount('Until the queue is full if it goes on so; null where it does not grow.')),
-        oldest_ms: amount('How long the oldest batch has waited.'),
-        durable: flag('The queue outlives the process.'),
+        queued: count('Items waiting and in flight.'),
+        collected_per_s: amount('Current rate.'),
+        exported_per_s: amount('Current rate.'),
+        dropped_per_s: amount('Current rate, without intended losses.'),
+        queued_bytes: count('Bytes in the queue.'),
+        capacity_bytes: count('Current limit of the queue; on disk, all signals share one limit.'),
+        full_in_s: orNull(
+          amount('Time until the queue is full at the current rate; null if it does not grow.'),
+        ),
+        oldest_ms: amount('Age of the oldest batch.'),
+        durable: flag('The queue survives a restart of the process.'),
       }),
     ),
     nodes: list(
-      'Sources, processors, queues, exporters.',
-      object('A part.', {
-        id: text('Unique, and the same in every line.'),
-        kind: oneOf('What it is.', ['source', 'processor', 'queue', 'exporter']),
-        name: text('As it is shown.'),
-        signals: list('That pass it.', signalName),
-        state: oneOf('How it is.', ['ok', 'limited', 'failed', 'off']),
-        reason: text('Why, where it is not `ok`; with what fixes it.'),
+      'Sources, processors, queues and exporters.',
+      object('A stage.', {
+        id: text('Unique ID, the same in all lines.'),
+        kind: oneOf('Kind.', ['source', 'processor', 'queue', 'exporter']),
+        name: text('Display name.'),
+        signals: list('Signals that pass it.', signalName),
+        state: oneOf('Current state.', ['ok', 'limited', 'failed', 'off']),
+        reason: text('Why the state is not `ok`, and how to fix it.'),
         facts: list(
-          'More about it: counters, settings.',
-          object('One.', { name: text('What.'), value: text('As it is shown.') }),
+          'Details: counters and settings.',
+          object('A detail.', { name: text('Name.'), value: text('Display value.') }),
         ),
       }),
     ),
     edges: list(
-      'Between them.',
-      object('The way of a signal.', {
+      'Connections between stages.',
+      object('The path of a signal.', {
         from: text('`id`.'),
         to: text('`id`.'),
         signal: signalName,
-        per_s: amount('Items a second, now.'),
+        per_s: amount('Current items per second.'),
       }),
     ),
   }),
@@ -82,73 +86,70 @@ export const pipelineLine = named(
 export const tapLine = named(
   'TapLine',
   either(
-    'An item as it is after all processing, or how many fitted and were not shown.',
+    'An item after all processing, or the number of matching items that were skipped.',
     object('An item.', {
       kind: word('item'),
       signal: signalName,
-      time_ms: amount('When it ended, or was written or measured.'),
-      service: text('Empty for none.'),
-      title: text('Name of the span or metric, body of the record, kind of the profile.'),
-      error: flag('A span that failed, a record from ERROR on.'),
-      duration_ms: orNull(amount('Of a span, or a profile.')),
-      detail: text('What else matters, in one line.'),
-      otlp: optional(anything('The item in the JSON form of OTLP, where that was asked for.')),
+      time_ms: amount('When it ended, was written or was measured.'),
+      service: text('Service; empty if there is none.'),
+      title: text('Name of the span or metric, body of the log record, kind of the profile.'),
+      error: flag('A failed span, or a log record of level ERROR or above.'),
+      duration_ms: orNull(amount('Duration of a span or profile.')),
+      detail: text('Other details, in one line.'),
+      otlp: optional(anything('The item as OTLP JSON, if requested.')),
     }),
-    object('What was not shown.', { kind: word('skipped'), items: count('How many.') }),
+    object('Skipped items.', { kind: word('skipped'), items: count('Number of items.') }),
   ),
 )
 
 export const tryBody = named(
   'TryBody',
-  object('Rules to be tried.', {
+  object('Rules to try.', {
     signal: signalName,
-    rules: text('YAML as it stands below `pipeline:`: `limits`, `transform`, `pii_redaction`.'),
-    items: optional(count('To be tried on; 1 to 50, 20 where it is left out.')),
+    rules: text('YAML as below `pipeline:`: `limits`, `transform`, `pii_redaction`.'),
+    items: optional(count('Number of items to try them on: 1 to 50, default 20.')),
   }),
 )
 
 export const tryDocument = named(
   'Try',
-  object('What rules would do to items that have passed the processors that run.', {
+  object('Effect of rules on items that have passed the running processors.', {
     problems: list(
-      'What is wrong with the rules; then there are no items.',
-      object('One.', {
-        line: count('From 1; 0: the text as a whole.'),
-        column: count('From 1, in UTF-16 units.'),
-        length: count('Characters that are meant.'),
-        key: text('As it was written; empty for none.'),
-        message: text('What is wrong, and what would be right.'),
+      'Errors in the rules; if there are any, there are no items.',
+      object('An error.', {
+        line: count('Line, from 1; 0 for the whole text.'),
+        column: count('Column, from 1, in UTF-16 units.'),
+        length: count('Length of the faulty text.'),
+        key: text('Key as written; empty if there is none.'),
+        message: text('What is wrong, and what would be correct.'),
       }),
     ),
     items: list(
-      'As they came by.',
-      object('One, and what became of it.', {
-        time_ms: amount('When it ended, or was written or measured.'),
-        service: text('Empty for none.'),
-        title: text('As the tap calls it.'),
-        fate: oneOf('In one word.', ['same', 'changed', 'dropped']),
-        reason: text('Why it is dropped: the processor, and the rule; else empty.'),
+      'Items, in order of arrival.',
+      object('An item and its outcome.', {
+        time_ms: amount('When it ended, was written or was measured.'),
+        service: text('Service; empty if there is none.'),
+        title: text('Title, as in the tap.'),
+        fate: oneOf('Outcome.', ['same', 'changed', 'dropped']),
+        reason: text('Processor and rule that drop it; empty otherwise.'),
         changes: list(
-          'What would differ.',
-          object('A field.', {
+          'Changes.',
+          object('A changed field.', {
             of: text('`resource`, or a point of a metric; empty for the item itself.'),
-            field: text('`name`, `attributes.url.path`; empty: all of it.'),
-            before: orNull(text('null: it was not there.')),
-            after: orNull(text('null: it is gone.')),
+            field: text('`name`, `attributes.url.path`; empty for the whole.'),
+            before: orNull(text('Value before; null if there was none.')),
+            after: orNull(text('Value after; null if it is removed.')),
           }),
         ),
-        more_changes: count('That are not listed.'),
-        before: anything('The item in the JSON form of OTLP.'),
-        after: anything('The same as it would be sent; null: nothing of it.'),
+        more_changes: count('Further changes that are not listed.'),
+        before: anything('The item as OTLP JSON.'),
+        after: anything('The item as it would be sent; null if it is dropped.'),
       }),
     ),
-    notes: list(
-      'Sums, what each rule did, and what is to be known.',
-      text('A sentence, as `svc pipeline test` says it.'),
-    ),
-    skipped: count('Items that came by and are too large to be tried.'),
-    waited_ms: amount('For items.'),
-    off: text('Why there are none; empty where there are.'),
+    notes: list('Totals, effect of each rule, and remarks.', text('A sentence, as in `svc pipeline test`.')),
+    skipped: count('Items that are too large to try.'),
+    waited_ms: amount('Time spent waiting for items.'),
+    off: text('Why there are no items; empty if there are.'),
   }),
 )
 
@@ -156,59 +157,63 @@ export const tryDocument = named(
 
 export const agentDocument = named(
   'AgentPage',
-  object('How svc is set up, and what it has in the kernel.', {
-    version: text('Of svc.'),
-    commit: text('It was built from.'),
-    built: text('When.'),
-    runtime: text('Version of Node.js.'),
-    pid: count('Of the agent.'),
-    uptime_s: amount('Since the start.'),
-    config_file: text('Empty: none, defaults serve.'),
+  object('Configuration of svc, and its eBPF programs and maps.', {
+    version: text('Version of svc.'),
+    commit: text('Commit of the build.'),
+    built: text('Time of the build.'),
+    runtime: text('Node.js version.'),
+    pid: count('Process ID of the agent.'),
+    uptime_s: amount('Time since the start.'),
+    config_file: text('Configuration file; empty without one (defaults).'),
     config: list(
-      'Every key.',
+      'All keys.',
       object('A key.', {
-        key: text('Its path.'),
-        value: text('In YAML; secrets are left out.'),
-        fallback: text('The default, in YAML.'),
+        key: text('Path of the key.'),
+        value: text('Value in YAML; secrets are omitted.'),
+        fallback: text('Default value in YAML.'),
         origin: text('`default`, a variable, or file, line and column.'),
-        summary: text('What it means.'),
-        restart: flag('A change waits for a restart.'),
+        summary: text('Description.'),
+        restart: flag('A change takes effect after a restart.'),
       }),
     ),
-    reload: object('Of the configuration.', {
-      last: text('When, and how it ended; empty: not yet.'),
-      waiting: list('Keys whose change waits for a restart.', text('A key.')),
+    reload: object('Reload of the configuration.', {
+      last: text('Time and result; empty if there was none.'),
+      waiting: list('Keys whose change takes effect after a restart.', text('A key.')),
     }),
     degraded: list(
-      'What does less than it was asked to.',
-      object('One.', { subsystem: text('What.'), reason: text('Why.'), hint: text('What to do about it.') }),
+      'Degraded features.',
+      object('A degraded feature.', {
+        subsystem: text('Subsystem name.'),
+        reason: text('Reason.'),
+        hint: text('How to fix it.'),
+      }),
     ),
     memory,
     programs: list(
-      'In the kernel.',
+      'Programs in the kernel.',
       object('A program.', {
-        name: text('Of it.'),
-        type: text('Kind of program.'),
-        attached: text('Where to.'),
-        run_count: orNull(count('Times that it ran; null: not counted.')),
-        ns_per_run: orNull(amount('Each time; null: not counted.')),
+        name: text('Program name.'),
+        type: text('Program type.'),
+        attached: text('Place of attachment.'),
+        run_count: orNull(count('Number of runs; null if not counted.')),
+        ns_per_run: orNull(amount('Time per run; null if not counted.')),
       }),
     ),
     maps: list(
-      'In the kernel.',
+      'Maps in the kernel.',
       object('A map.', {
-        name: text('Of it.'),
-        type: text('Kind of map.'),
-        entries: count('Used.'),
-        max_entries: count('At most.'),
+        name: text('Map name.'),
+        type: text('Map type.'),
+        entries: count('Entries in use.'),
+        max_entries: count('Maximum number of entries.'),
       }),
     ),
     attachments: list(
-      'Files in whose code probes are.',
+      'Files with probes.',
       object('A file.', {
-        path: text('Its path.'),
-        what: text('Of which functions.'),
-        pids: list('That use it.', count('A process.')),
+        path: text('Path of the file.'),
+        what: text('Probed functions.'),
+        pids: list('Processes that use it.', count('A process ID.')),
       }),
     ),
   }),
@@ -217,17 +222,17 @@ export const agentDocument = named(
 /** What `svc doctor` found. */
 export const doctorDocument = named(
   'Doctor',
-  object('What this host can and cannot do.', {
+  object('Host checks.', {
     checks: list(
-      'In their order.',
+      'Checks, in display order.',
       object('A check.', {
-        group: text('What it is about.'),
-        name: text('Of the check.'),
-        state: oneOf('How it went.', ['ok', 'limited', 'missing', 'unknown', 'note']),
-        fault: text('Its name in the table of needs; empty where it works, or could not be tried.'),
-        detail: text('What was found.'),
-        lose: text('What does not work without it; empty for nothing.'),
-        hint: list('What to do about it.', text('One way.')),
+        group: text('Group.'),
+        name: text('Check name.'),
+        state: oneOf('Result.', ['ok', 'limited', 'missing', 'unknown', 'note']),
+        fault: text('Name in the table of needs; empty if the check passed or could not run.'),
+        detail: text('Details of the result.'),
+        lose: text('Features that do not work without it; empty if there are none.'),
+        hint: list('Ways to fix it.', text('One of them.')),
       }),
     ),
   }),
@@ -237,28 +242,26 @@ export const doctorDocument = named(
 
 export const explainDocument = named(
   'Explanation',
-  object('Why something is observed or not, and where its data went.', {
-    target: text('What was asked for.'),
+  object('Why a process is observed or not, and where its data went.', {
+    target: text('Requested target.'),
     subjects: list(
-      'What that is: processes, mostly one.',
-      object('One of them.', {
+      'Matching subjects: processes, usually one.',
+      object('A subject.', {
         title: text('`port 8080 → pid 4121 node /app/server.js`.'),
-        pid: count('0: there is no process.'),
-        verdict: oneOf('In one word.', ['observed', 'limited', 'not_observed']),
-        cause: text(
-          'Which of the known causes: `excluded_port`, `not_selected`, `sampled`, …; empty for none.',
-        ),
+        pid: count('Process ID; 0 if there is no process.'),
+        verdict: oneOf('Verdict.', ['observed', 'limited', 'not_observed']),
+        cause: text('Known cause: `excluded_port`, `not_selected`, `sampled`, …; empty if there is none.'),
         lines: list(
-          'From the selection to the export.',
-          object('One.', {
+          'Steps, from selection to export.',
+          object('A step.', {
             topic: text('`selected`, `probes`, `seen`, `spans`, `export`, ….'),
-            state: oneOf('How it is.', ['ok', 'limited', 'missing', 'note']),
-            text: text('What is so.'),
-            hint: text('What to do about it; empty for nothing.'),
+            state: oneOf('Current state.', ['ok', 'limited', 'missing', 'note']),
+            text: text('Explanation.'),
+            hint: text('How to fix it; empty if there is nothing to fix.'),
           }),
         ),
       }),
     ),
-    hint: text('Where nothing was found: what was looked for, and what is near; else empty.'),
+    hint: text('If nothing was found: what was searched for, and similar names; empty otherwise.'),
   }),
 )

@@ -1,4 +1,4 @@
-// What is seen of the host and its services, as `documents.ts` has it.
+// Documents on the host and its services, for `documents.ts`.
 
 import {
   amount,
@@ -16,85 +16,87 @@ import {
   word,
 } from '../schema.ts'
 
-const values = list('By time; null where nothing is known.', orNull(amount('A value.')))
+const values = list('Values over time; null if unknown.', orNull(amount('A value.')))
 
 // Overview
 
-const finding = object('Something that a person should know.', {
-  level: oneOf('How much it matters.', ['bad', 'warn', 'note']),
-  text: text('One sentence.'),
-  link: text('A path of the page that shows more; empty for none.'),
-  command: text('A command that shows or fixes it; empty for none.'),
+const finding = object('A finding.', {
+  level: oneOf('Severity.', ['bad', 'warn', 'note']),
+  text: text('The finding in one sentence.'),
+  link: text('Page with more details; empty if there is none.'),
+  command: text('Command that shows or fixes it; empty if there is none.'),
 })
 
 const percentiles = {
-  p50_ms: orNull(amount('Milliseconds; null where nothing was timed.')),
-  p95_ms: orNull(amount('The same.')),
-  p99_ms: orNull(amount('The same.')),
+  p50_ms: orNull(amount('Median in milliseconds; null if nothing was timed.')),
+  p95_ms: orNull(amount('95th percentile in milliseconds; null if nothing was timed.')),
+  p99_ms: orNull(amount('99th percentile in milliseconds; null if nothing was timed.')),
 }
 
-const service = object('What a service did in the last minute.', {
+const service = object('Activity of a service in the last minute.', {
   name: text('`service.name`.'),
-  namespace: text('`service.namespace`, or of its pod; empty for none.'),
-  protocols: list('That it serves, or else speaks.', text('For example `http`.')),
-  requests_per_s: amount('Requests that it answered; of one that only calls, calls.'),
-  serves: flag('False: it only calls others.'),
-  errors_percent: amount('Of them that failed.'),
+  namespace: text('`service.namespace`, or the namespace of its pod; empty if there is none.'),
+  protocols: list('Protocols that it serves, or else calls with.', text('For example `http`.')),
+  requests_per_s: amount('Requests that it answered; for a service that only calls others, its calls.'),
+  serves: flag('False if it only calls others.'),
+  errors_percent: amount('Share of failed requests.'),
   ...percentiles,
-  calls: list('Whom it calls, the most asked first.', text('`redis`, `postgresql (10.0.0.7)`, a service.')),
-  trend: list('Requests a second over the window, oldest first.', amount('A rate.')),
+  calls: list('Dependencies, most called first.', text('`redis`, `postgresql (10.0.0.7)`, or a service.')),
+  trend: list('Requests per second over the window, oldest first.', amount('A rate.')),
 })
 
-const agentCost = object('What the agent itself takes.', {
-  cpu_percent: amount('Of one core.'),
-  rss_bytes: count('Memory.'),
-  dropped: count('Items lost since the start, all signals; those that nobody was to receive are left out.'),
-  window_bytes: count('Memory of the window that the page looks at.'),
+const agentCost = object('Resource usage of the agent.', {
+  cpu_percent: amount('Percent of one core.'),
+  rss_bytes: count('Resident memory.'),
+  dropped: count(
+    'Items lost since the start, all signals; items without a configured exporter do not count.',
+  ),
+  window_bytes: count('Memory of the window of recent data that the page shows.'),
   window_max_bytes: count('`self_telemetry.ui.max_memory`.'),
 })
 
-const host = object('Where this is.', {
-  name: text('Of the host.'),
-  version: text('Of svc.'),
-  mode: oneOf('What svc does here.', ['agent', 'collector']),
+const host = object('Host and agent.', {
+  name: text('Host name.'),
+  version: text('Version of svc.'),
+  mode: oneOf('Operating mode.', ['agent', 'collector']),
   system: text('Operating system, kernel and architecture.'),
-  window_ms: count('How far the window goes back at most.'),
-  redacted: flag('Personal data is redacted in what is shown.'),
+  window_ms: count('Maximum age of data in the window.'),
+  redacted: flag('Personal data is redacted.'),
 })
 
-const chartSeries = object('One line of a chart.', {
-  chart: oneOf('Where it belongs.', ['cpu', 'memory', 'disk', 'network', 'pressure', 'tcp']),
-  label: text('What it is.'),
-  unit: oneOf('Of its values.', ['%', 'By', 'By/s', '1/s']),
+const chartSeries = object('A line of a chart.', {
+  chart: oneOf('Chart.', ['cpu', 'memory', 'disk', 'network', 'pressure', 'tcp']),
+  label: text('Label.'),
+  unit: oneOf('Unit of the values.', ['%', 'By', 'By/s', '1/s']),
   values,
 })
 
 export const overviewLine = named(
   'OverviewLine',
   either(
-    'The first line has the past, each further one a second.',
-    object('The past.', {
+    'The first line has the history, each further line one second.',
+    object('History.', {
       kind: word('start'),
       host,
       from_ms: amount('Time of the first values.'),
-      step_ms: count('From one value to the next.'),
-      series: list('In the order of the values to come.', chartSeries),
+      step_ms: count('Time between values.'),
+      series: list('Series, in the order of the values that follow.', chartSeries),
     }),
-    object('A second.', {
+    object('One second.', {
       kind: word('tick'),
-      at_ms: amount('When.'),
+      at_ms: amount('Time.'),
       values,
-      services: list('The worst first: errors, then slowness, then requests.', service),
+      services: list('Services, worst first: by errors, then slowness, then requests.', service),
       processes: list(
-        'Those that take most.',
+        'Top processes.',
         object('A process.', {
-          pid: count('Its number.'),
-          name: text('Short.'),
-          cpu_percent: amount('Of one core.'),
-          rss_bytes: count('Memory.'),
+          pid: count('Process ID.'),
+          name: text('Short name.'),
+          cpu_percent: amount('Percent of one core.'),
+          rss_bytes: count('Resident memory.'),
         }),
       ),
-      findings: list('The worst first.', finding),
+      findings: list('Findings, worst first.', finding),
       agent: agentCost,
     }),
   ),
@@ -104,63 +106,69 @@ export const overviewLine = named(
 
 export const mapLine = named(
   'MapLine',
-  object('Who asks whom, in the last `seconds`.', {
-    at_ms: amount('When.'),
-    seconds: count('Over which the rates are.'),
+  object('Calls between services in the last `seconds`.', {
+    at_ms: amount('Time.'),
+    seconds: count('Period of the rates.'),
     nodes: list(
-      'Those that asked or were asked.',
+      'Callers and callees.',
       object('A node.', {
-        id: text('Unique, and the same in every line.'),
-        name: text('As it is shown.'),
-        namespace: text('Empty for none.'),
-        kind: oneOf('What it is.', ['service', 'store', 'broker', 'resolver', 'external']),
-        probe: flag('It only asks for health or metrics: hidden unless asked for.'),
-        requests_per_s: amount('That it answered.'),
-        errors_percent: amount('Of them.'),
+        id: text('Unique ID, the same in all lines.'),
+        name: text('Display name.'),
+        namespace: text('Namespace; empty if there is none.'),
+        kind: oneOf('Kind.', ['service', 'store', 'broker', 'resolver', 'external']),
+        probe: flag('It only requests health or metrics; hidden by default.'),
+        requests_per_s: amount('Requests that it answered.'),
+        errors_percent: amount('Share of failed requests.'),
         p95_ms: percentiles.p95_ms,
       }),
     ),
     edges: list(
-      'Between them.',
-      object('Calls of one to another.', {
-        from: text('`id` of who asks.'),
-        to: text('`id` of who is asked.'),
+      'Calls between nodes.',
+      object('Calls from one node to another.', {
+        from: text('`id` of the caller.'),
+        to: text('`id` of the callee.'),
         protocol: text('For example `postgresql`.'),
-        requests_per_s: amount('Calls.'),
-        errors_percent: amount('Of them.'),
+        requests_per_s: amount('Calls per second.'),
+        errors_percent: amount('Share of failed calls.'),
         ...percentiles,
       }),
     ),
-    left_out: count('Edges for which there was no room.'),
-    lost: count('Requests for which there was none, since the start: they are in no rate here.'),
-    off: text('Why there is nothing and will be nothing, with what fixes it; empty where all is well.'),
+    left_out: count('Edges omitted for lack of memory.'),
+    lost: count('Requests missing from the rates for lack of memory, since the start.'),
+    off: text('Why there is no data and will be none, and how to fix it; empty if all is well.'),
   }),
 )
 
 export const serviceLine = named(
   'ServiceLine',
-  object('One service, over the window.', {
-    found: flag('False: nothing of it was seen in the window, and all else is empty.'),
+  object('One service over the window.', {
+    found: flag('False if the window has no data of the service; all other fields are then empty.'),
     service,
     from_ms: amount('Time of the first values.'),
-    step_ms: count('From one value to the next.'),
+    step_ms: count('Time between values.'),
     requests_per_s: values,
     errors_per_s: values,
     p95_ms: values,
-    callers: list('Who asks it.', object('One.', { name: text('Who.'), requests_per_s: amount('Calls.') })),
-    callees: list('Whom it asks.', object('One.', { name: text('Who.'), requests_per_s: amount('Calls.') })),
+    callers: list(
+      'Callers.',
+      object('A caller.', { name: text('Name.'), requests_per_s: amount('Calls per second.') }),
+    ),
+    callees: list(
+      'Dependencies.',
+      object('A dependency.', { name: text('Name.'), requests_per_s: amount('Calls per second.') }),
+    ),
     routes: list(
-      'What is asked of it, of the spans in the window.',
+      'Operations, from the spans in the window.',
       object('An operation.', {
-        name: text('Name of its spans.'),
-        spans: count('In the window.'),
-        errors: count('Of them.'),
-        slowest_ms: amount('The slowest of them.'),
-        trace_id: text('Its trace.'),
+        name: text('Span name.'),
+        spans: count('Spans in the window.'),
+        errors: count('Failed spans.'),
+        slowest_ms: amount('Duration of the slowest span.'),
+        trace_id: text('Trace of the slowest span.'),
       }),
     ),
-    resource: record('Attributes of its resource, the newest.', anything('A value.')),
-    off: text('Why there is nothing and will be nothing, with what fixes it; empty where all is well.'),
+    resource: record('Latest resource attributes.', anything('A value.')),
+    off: text('Why there is no data and will be none, and how to fix it; empty if all is well.'),
   }),
 )
 
@@ -168,36 +176,36 @@ export const serviceLine = named(
 
 export const tracesLine = named(
   'TracesLine',
-  object('Spans of the window.', {
-    from_ms: amount('Of the oldest column.'),
-    to_ms: amount('Of the end of the newest.'),
+  object('Traces in the window.', {
+    from_ms: amount('Start of the oldest column.'),
+    to_ms: amount('End of the newest column.'),
     heatmap: object(
-      'How many spans began when and took how long: those of kind server or consumer, and those without a parent. All such spans count, also those that are not kept, and those that the question leaves out.',
+      'Number of spans by start time and duration: server and consumer spans, and spans without a parent. All of them count, also spans that were not retained or do not match the query.',
       {
-        step_ms: count('Time of a column.'),
-        columns: count('How many.'),
+        step_ms: count('Width of a column.'),
+        columns: count('Number of columns.'),
         bounds_ms: list(
-          'Upper bounds of the rows, the fastest first; the last row has none.',
+          'Upper bounds of the rows, fastest first; the last row has none.',
           amount('A bound.'),
         ),
-        counts: list('Row by row, `columns` of each.', count('Spans.')),
-        errors: list('The same, of those that failed.', count('Spans.')),
+        counts: list('Counts row by row, `columns` of each.', count('Spans.')),
+        errors: list('Counts of failed spans, in the same order.', count('Spans.')),
       },
     ),
     traces: list(
-      'Those that fit the question, in its order.',
-      object('A trace, as far as it is kept.', {
+      'Matching traces, in the requested order.',
+      object('A trace, as far as it is retained.', {
         trace_id: text('32 hexadecimal digits.'),
         name: text(
-          'Of its first span; where that is a client’s, of the first that answered, for it knows the route.',
+          'Name of the first span; if that is a client span, of the first server span, which knows the route.',
         ),
-        service: text('Of its first span.'),
-        services: list('All.', text('`service.name`.')),
-        start_ms: amount('When it began.'),
-        duration_ms: amount('From the first beginning to the last end.'),
-        spans: count('That are kept.'),
-        errors: count('Of them.'),
-        kept: oneOf('Why it is kept: it is among the last, it failed, it was slow, it is an example.', [
+        service: text('Service of the first span.'),
+        services: list('All services.', text('`service.name`.')),
+        start_ms: amount('Start time.'),
+        duration_ms: amount('Time from the first start to the last end.'),
+        spans: count('Retained spans.'),
+        errors: count('Retained spans that failed.'),
+        kept: oneOf('Why it is retained: recent, failed, slow or an example.', [
           'recent',
           'error',
           'slow',
@@ -205,38 +213,40 @@ export const tracesLine = named(
         ]),
       }),
     ),
-    services: list('Services of which there are spans.', text('`service.name`.')),
-    matched: count('Traces that fit; no more than `limit` are listed.'),
-    spans_seen: count('Since the start.'),
-    spans_kept: count('In the window.'),
-    off: text('Why there are none and will be none, with what fixes it; empty where all is well.'),
+    services: list('Services with spans.', text('`service.name`.')),
+    matched: count('Matching traces; at most `limit` are listed.'),
+    spans_seen: count('Spans since the start.'),
+    spans_kept: count('Spans in the window.'),
+    off: text('Why there are no traces and will be none, and how to fix it; empty if all is well.'),
   }),
 )
 
 export const traceDocument = named(
   'Trace',
-  object('One trace, as far as it is kept.', {
+  object('One trace, as far as it is retained.', {
     trace_id: text('32 hexadecimal digits.'),
-    start_ms: amount('When it began.'),
-    duration_ms: amount('From the first beginning to the last end.'),
-    resources: list('Who made the spans.', record('Attributes.', anything('A value.'))),
-    left_out: count('Spans, the latest, for which there was no room.'),
+    start_ms: amount('Start time.'),
+    duration_ms: amount('Time from the first start to the last end.'),
+    resources: list('Resources of the spans.', record('Attributes.', anything('A value.'))),
+    left_out: count('Latest spans, omitted for lack of memory.'),
     spans: list(
-      'The earliest first.',
+      'Spans, earliest first.',
       object('A span.', {
         span_id: text('16 hexadecimal digits.'),
-        parent_id: text('The same; empty: it has none.'),
-        estimated_parent: flag('The parent was inferred from what its process did, not read from a header.'),
-        name: text('Its name.'),
-        kind: oneOf('What it is.', ['internal', 'server', 'client', 'producer', 'consumer']),
-        resource: count('Index of who made it.'),
-        service: text('`service.name` of that.'),
-        pid: count('0: not known.'),
-        start_ms: amount('Since the trace began.'),
-        duration_ms: amount('How long it took.'),
-        error: flag('It failed.'),
-        status_message: text('Empty for none.'),
-        attributes: record('Of the span.', anything('A value.')),
+        parent_id: text('16 hexadecimal digits; empty if there is no parent.'),
+        estimated_parent: flag(
+          'The parent was inferred from the activity of the process, not read from a header.',
+        ),
+        name: text('Span name.'),
+        kind: oneOf('Span kind.', ['internal', 'server', 'client', 'producer', 'consumer']),
+        resource: count('Index into `resources`.'),
+        service: text('`service.name` of the resource.'),
+        pid: count('Process ID; 0 if unknown.'),
+        start_ms: amount('Start, relative to the start of the trace.'),
+        duration_ms: amount('Duration.'),
+        error: flag('The span failed.'),
+        status_message: text('Status message; empty if there is none.'),
+        attributes: record('Span attributes.', anything('A value.')),
       }),
     ),
   }),
@@ -245,95 +255,95 @@ export const traceDocument = named(
 // Metrics
 
 const family = object('A metric.', {
-  name: text('As Prometheus knows it.'),
-  otel_name: text('Of the semantic conventions; empty where they have none.'),
-  help: text('What it is.'),
+  name: text('Prometheus name.'),
+  otel_name: text('Name in the semantic conventions; empty if there is none.'),
+  help: text('Help text.'),
   type: text('`counter`, `gauge`, `histogram`, `summary`, `untyped`.'),
-  unit: text('UCUM; empty where it is a number of things.'),
-  series: count('How many there are.'),
-  value: orNull(amount('Of the only series; null where there are more or none.')),
+  unit: text('UCUM unit; empty for a count.'),
+  series: count('Number of series.'),
+  value: orNull(amount('Value of the only series; null if there are several or none.')),
 })
 
 export const metricsDocument = named(
   'Metrics',
-  object('What this host and svc itself measure.', {
-    at_ms: amount('When they were read.'),
+  object('Metrics of this host and of svc.', {
+    at_ms: amount('Time of the reading.'),
     sections: list(
-      'By what reads them.',
+      'Metrics by collector.',
       object('Metrics of one collector.', {
-        name: text('Of the collector; `svc` are the agent’s own.'),
-        source: text('Where they are read, for example `/proc/stat`; empty where it is not told.'),
-        fault: text('Why the collector told nothing; empty where all is well.'),
-        families: list('Its metrics.', family),
+        name: text('Collector name; `svc` for the agent’s own metrics.'),
+        source: text('Data source, for example `/proc/stat`; empty if unknown.'),
+        fault: text('Why the collector returned no data; empty if all is well.'),
+        families: list('Metrics.', family),
       }),
     ),
-    off: text('Why there are none, with what fixes it; empty where all is well.'),
+    off: text('Why there are no metrics, and how to fix it; empty if all is well.'),
   }),
 )
 
 export const seriesLine = named(
   'SeriesLine',
   either(
-    'The first line has the past, each further one a reading.',
-    object('The past.', {
+    'The first line has the history, each further line one reading.',
+    object('History.', {
       kind: word('start'),
       family,
       from_ms: amount('Time of the first values.'),
-      step_ms: count('From one value to the next.'),
-      rate: flag('The values are rates a second, for the metric is a counter.'),
+      step_ms: count('Time between values.'),
+      rate: flag('Values are rates per second, as the metric is a counter.'),
       series: list(
-        'The largest, in the order of the values to come.',
+        'The largest series, in the order of the values that follow.',
         object('A series.', {
-          labels: record('Its labels.', text('A value.')),
-          line: text('As it stands on the page that Prometheus scrapes.'),
+          labels: record('Labels.', text('A value.')),
+          line: text('The line that Prometheus scrapes.'),
           values,
         }),
       ),
-      left_out: count('Series for which there was no room.'),
+      left_out: count('Series omitted for lack of memory.'),
     }),
-    object('A reading.', { kind: word('tick'), at_ms: amount('When.'), values }),
+    object('A reading.', { kind: word('tick'), at_ms: amount('Time.'), values }),
   ),
 )
 
 // Logs
 
 const logRecord = object('A log record.', {
-  id: count('Rises from record to record.'),
-  time_ms: amount('When it was written.'),
-  severity: count('OTLP SeverityNumber; 0: unknown.'),
-  body: text('At most 4 KiB of it.'),
-  service: text('Empty for none.'),
-  pid: count('0: unknown.'),
-  container: text('`container.id`; empty outside of containers.'),
-  trace_id: text('Empty for none.'),
-  span_id: text('Empty for none.'),
+  id: count('Record number; increases.'),
+  time_ms: amount('Time of the record.'),
+  severity: count('OTLP SeverityNumber; 0 if unknown.'),
+  body: text('Body, at most 4 KiB.'),
+  service: text('Service; empty if there is none.'),
+  pid: count('Process ID; 0 if unknown.'),
+  container: text('`container.id`; empty outside containers.'),
+  trace_id: text('Trace ID; empty if there is none.'),
+  span_id: text('Span ID; empty if there is none.'),
 })
 
 export const logsLine = named(
   'LogsLine',
   either(
-    'The first line has the past, further ones what is new.',
-    object('The past.', {
+    'The first line has the history, further lines new records.',
+    object('History.', {
       kind: word('start'),
-      histogram: object('Records of the window that fit, by time and level.', {
-        from_ms: amount('Of the first column.'),
-        step_ms: count('Time of a column.'),
+      histogram: object('Matching records of the window by time and level.', {
+        from_ms: amount('Start of the first column.'),
+        step_ms: count('Width of a column.'),
         levels: list(
-          'A row each.',
+          'One row per level.',
           object('Records of one level.', {
-            level: oneOf('Of them.', ['unknown', 'trace', 'debug', 'info', 'warn', 'error', 'fatal']),
-            counts: list('By column.', count('Records.')),
+            level: oneOf('Level.', ['unknown', 'trace', 'debug', 'info', 'warn', 'error', 'fatal']),
+            counts: list('Counts by column.', count('Records.')),
           }),
         ),
       }),
-      records: list('The newest that fit, the oldest first.', logRecord),
-      services: list('Services of which there are records.', text('`service.name`.')),
-      off: text('Why there are none, with what fixes it; empty where all is well.'),
+      records: list('Latest matching records, oldest first.', logRecord),
+      services: list('Services with records.', text('`service.name`.')),
+      off: text('Why there are no logs, and how to fix it; empty if all is well.'),
     }),
-    object('What is new.', {
+    object('New records.', {
       kind: word('records'),
-      records: list('The oldest first.', logRecord),
-      skipped: count('Records that fit and came faster than they could be shown.'),
+      records: list('Records, oldest first.', logRecord),
+      skipped: count('Matching records that were skipped because they came too fast.'),
     }),
   ),
 )
@@ -342,43 +352,43 @@ export const logsLine = named(
 
 export const profilesLine = named(
   'ProfilesLine',
-  object('Profiles of the window.', {
-    kinds: list('Of which there are any.', oneOf('A kind.', ['cpu', 'off_cpu', 'memory'])),
-    unit: text('Of the values, `nanoseconds` or `bytes`.'),
-    from_ms: amount('Of the first interval.'),
-    to_ms: amount('Of the end of the last.'),
+  object('Profiles in the window.', {
+    kinds: list('Kinds with profiles.', oneOf('A kind.', ['cpu', 'off_cpu', 'memory'])),
+    unit: text('Unit of the values, `nanoseconds` or `bytes`.'),
+    from_ms: amount('Start of the first interval.'),
+    to_ms: amount('End of the last interval.'),
     intervals: list(
-      'Of the kind and the service that was asked for, the oldest first.',
-      object('An interval.', { from_ms: amount('Begin.'), to_ms: amount('End.'), value: amount('Sum.') }),
+      'Intervals of the requested kind and service, oldest first.',
+      object('An interval.', { from_ms: amount('Start.'), to_ms: amount('End.'), value: amount('Sum.') }),
     ),
     services: list(
-      'The largest first.',
+      'Services, largest first.',
       object('A service.', { name: text('`service.name`.'), value: amount('Sum over the window.') }),
     ),
-    off: text('Why there are none, with what fixes it; empty where all is well.'),
+    off: text('Why there are no profiles, and how to fix it; empty if all is well.'),
   }),
 )
 
 export const flameDocument = named(
   'FlameOfWindow',
-  object('Stacks as one tree, in columns. Node 0 is the root; parents stand before their children.', {
-    unit: text('Of the values.'),
-    total: amount('Sum of all.'),
-    base_total: amount('The same of what it is compared with; 0: nothing.'),
-    names: list('Texts that nodes refer to.', text('A function.')),
-    files: list('Texts that nodes refer to.', text('A source file, or the program.')),
-    types: list('Texts that nodes refer to.', text('`profile.frame.type`, or empty.')),
-    parent: list('By node; -1: none.', amount('A node.')),
-    name: list('By node.', count('Into `names`.')),
-    file: list('By node.', count('Into `files`.')),
-    type: list('By node.', count('Into `types`.')),
-    self: list('By node: of the function itself.', amount('A value.')),
-    sum: list('By node: with all that it called.', amount('A value.')),
-    base: list('By node: `sum` in what it is compared with; empty without one.', amount('A value.')),
-    cut: amount('Sum of what was too small to be told.'),
+  object('Stacks as one tree, in columns. Node 0 is the root; parents come before their children.', {
+    unit: text('Unit of the values.'),
+    total: amount('Sum of all values.'),
+    base_total: amount('Sum of the profile to compare with; 0 without one.'),
+    names: list('Functions, referenced by nodes.', text('A function.')),
+    files: list('Files, referenced by nodes.', text('A source file or program.')),
+    types: list('Frame types, referenced by nodes.', text('`profile.frame.type`, or empty.')),
+    parent: list('Parent by node; -1 for none.', amount('A node.')),
+    name: list('Function by node.', count('Index into `names`.')),
+    file: list('File by node.', count('Index into `files`.')),
+    type: list('Frame type by node.', count('Index into `types`.')),
+    self: list('Value of the function alone, by node.', amount('A value.')),
+    sum: list('Value of the function and its callees, by node.', amount('A value.')),
+    base: list('`sum` in the profile to compare with, by node; empty without one.', amount('A value.')),
+    cut: amount('Sum of the stacks that are too small to be listed.'),
     missing: list(
-      'Why functions have no names, the most frequent first.',
-      object('A reason.', { reason: text('In words.'), value: amount('Their sum.') }),
+      'Why functions have no names, most frequent first.',
+      object('A reason.', { reason: text('Reason.'), value: amount('Sum of the affected values.') }),
     ),
   }),
 )

@@ -1,4 +1,4 @@
-// The page itself: files without data, so that no token is needed for them. Who has none is asked for it by the page.
+// The page itself: files without data, which need no token. The page asks for a token if one is required.
 
 import { readdirSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
@@ -26,10 +26,10 @@ const pageHeaders = {
   'X-Frame-Options': 'DENY',
 }
 
-/** Names of assets are made of what is in them. */
+/** Names of assets are hashes of their content. */
 const assetHeaders = { 'Cache-Control': 'public, max-age=31536000, immutable' }
 
-/** How a file lies there, the smallest first. */
+/** Stored forms of a file, smallest first. */
 const encodings = [
   ['br', '.br'],
   ['gzip', '.gz'],
@@ -50,7 +50,7 @@ export function pageFiles(directory: string): Operation[] {
   ]
 }
 
-/** What stands there while the page is switched off. */
+/** The answer while the page is off. */
 export function noPage(): Operation[] {
   const off = failure(404, 'the live page is off; set self_telemetry.ui.enabled: true, and restart svc')
   return ['/ui', '/ui/', ...pageIds.map(id => `/ui/${id}`)].map(path => operation(path, () => off))
@@ -58,7 +58,7 @@ export function noPage(): Operation[] {
 
 const notBuilt = failure(
   503,
-  'cannot show the page: its files are missing; build them with "bash tools/setup", or install svc anew',
+  'cannot show the page: its files are missing; build them with "bash tools/setup", or reinstall svc',
   {},
   { 'Retry-After': '60' },
 )

@@ -12,23 +12,23 @@ import { tryOperation } from './try-route.ts'
 
 const follow: Parameter = {
   name: 'follow',
-  description: '1: the answer goes on until the client ends it.',
+  description: '1 keeps the answer open for updates until the client closes it.',
   minimum: 0,
   maximum: 1,
   fallback: 0,
 }
 const seconds = (fallback: number): Parameter => ({
   name: 'seconds',
-  description: 'How far to look back.',
+  description: 'Length of the window to show.',
   minimum: 10,
   maximum: 86_400,
   fallback,
 })
-const service: Parameter = { name: 'service', description: '`service.name`; empty: all.', fallback: '' }
-const q: Parameter = { name: 'q', description: 'Text to be found, without regard to case.', fallback: '' }
+const service: Parameter = { name: 'service', description: '`service.name`; empty for all.', fallback: '' }
+const q: Parameter = { name: 'q', description: 'Text to search for, not case-sensitive.', fallback: '' }
 const limit = (fallback: number, maximum: number): Parameter => ({
   name: 'limit',
-  description: 'At most so many.',
+  description: 'Maximum number of results.',
   minimum: 1,
   maximum,
   fallback,
@@ -42,33 +42,33 @@ const number = (name: string, description: string, maximum = 999_999_999): Param
 })
 const kind: Parameter = {
   name: 'kind',
-  description: 'What is profiled.',
+  description: 'Kind of profile.',
   values: ['cpu', 'off_cpu', 'memory'],
   fallback: 'cpu',
 }
 const spanOfTime = [
-  number('since_ms', 'Milliseconds back from now where it begins; 0: the whole window.'),
-  number('until_ms', 'The same where it ends; 0: now.'),
+  number('since_ms', 'Start, in milliseconds before now; 0 for the whole window.'),
+  number('until_ms', 'End, in milliseconds before now; 0 means now.'),
 ]
 
-/** What the page and the commands ask for. */
+/** Operations of the page and the commands. */
 export function uiOperations(source: UiSource): Operation[] {
   return [
     lines(
       'overview',
       'getOverview',
-      'The host, its services and the agent, each second.',
+      'State of the host, its services and the agent, each second.',
       look.overviewLine,
       [seconds(900)],
       ({ parameters }) => source.overview(parameters.seconds!),
     ),
-    lines('map', 'getMap', 'Who asks whom.', look.mapLine, [seconds(60)], ({ parameters }) =>
+    lines('map', 'getMap', 'Calls between services.', look.mapLine, [seconds(60)], ({ parameters }) =>
       source.map(parameters.seconds!),
     ),
     lines(
       'service',
       'getService',
-      'One service.',
+      'Requests, errors and dependencies of one service.',
       look.serviceLine,
       [{ name: 'name', description: '`service.name`.', fallback: '' }],
       ({ texts }) => source.service(texts.name!),
@@ -76,18 +76,18 @@ export function uiOperations(source: UiSource): Operation[] {
     lines(
       'traces',
       'findTraces',
-      'Traces of the window, and how long spans took.',
+      'Traces in the window, and durations of requests.',
       look.tracesLine,
       [
         service,
-        number('errors', '1: only those that failed.', 1),
-        number('min_ms', 'Only those that took as long.'),
-        number('max_ms', 'Only those that took no longer; 0: no bound.'),
+        number('errors', '1 for failed traces only.', 1),
+        number('min_ms', 'Minimum duration in milliseconds.'),
+        number('max_ms', 'Maximum duration in milliseconds; 0 for no limit.'),
         q,
         ...spanOfTime,
         {
           name: 'sort',
-          description: 'What comes first.',
+          description: 'Order.',
           values: ['new', 'slow', 'errors'],
           fallback: 'new',
         },
@@ -113,9 +113,9 @@ export function uiOperations(source: UiSource): Operation[] {
       look.traceDocument,
       [{ name: 'id', description: '32 hexadecimal digits.', fallback: '' }],
       ({ texts }) => source.trace(texts.id!.toLowerCase()),
-      'there is no such trace in the window',
+      'the trace is not in the window',
     ),
-    document('metrics', 'listMetrics', 'What is measured here.', look.metricsDocument, [], () =>
+    document('metrics', 'listMetrics', 'Metrics of this host and of svc.', look.metricsDocument, [], () =>
       source.metrics(),
     ),
     lines(
@@ -123,21 +123,21 @@ export function uiOperations(source: UiSource): Operation[] {
       'getSeries',
       'The series of one metric.',
       look.seriesLine,
-      [{ name: 'name', description: 'As `/ui/api/metrics` names it.', fallback: '' }],
+      [{ name: 'name', description: 'Metric name, as in `/ui/api/metrics`.', fallback: '' }],
       ({ texts }) => source.series(texts.name!),
-      'there is no such metric',
+      'unknown metric',
     ),
     lines(
       'logs',
       'followLogs',
-      'Log records of the window, and those that come.',
+      'Log records of the window, followed by new ones.',
       look.logsLine,
       [
         service,
-        number('min_severity', 'OTLP SeverityNumber.', 24),
+        number('min_severity', 'Lowest OTLP SeverityNumber.', 24),
         q,
-        { name: 'trace_id', description: '32 hexadecimal digits; empty: any.', fallback: '' },
-        number('pid', 'Of this process; 0: any.', 4_194_304),
+        { name: 'trace_id', description: '32 hexadecimal digits; empty for all.', fallback: '' },
+        number('pid', 'Process ID; 0 for all.', 4_194_304),
         limit(200, 1000),
       ],
       ({ parameters, texts }) =>
@@ -153,7 +153,7 @@ export function uiOperations(source: UiSource): Operation[] {
     lines(
       'profiles',
       'listProfilesOfWindow',
-      'Profiles of the window.',
+      'Profiles in the window.',
       look.profilesLine,
       [kind, service],
       ({ texts }) => source.profiles(texts.kind as ProfileKind, texts.service!),
@@ -161,14 +161,14 @@ export function uiOperations(source: UiSource): Operation[] {
     document(
       'flame',
       'getFlame',
-      'Profiles of the window as one tree.',
+      'Profiles in the window as one tree.',
       look.flameDocument,
       [
         kind,
         service,
         ...spanOfTime,
-        number('base_since_ms', 'Where that begins which it is compared with.'),
-        number('base_until_ms', 'Where that ends.'),
+        number('base_since_ms', 'Start of the profile to compare with, in milliseconds before now.'),
+        number('base_until_ms', 'End of the profile to compare with, in milliseconds before now.'),
         limit(20_000, 200_000),
       ],
       ({ parameters, texts }) =>
@@ -182,30 +182,25 @@ export function uiOperations(source: UiSource): Operation[] {
           limit: parameters.limit!,
         }),
     ),
-    lines(
-      'pipeline',
-      'followPipeline',
-      'Where data goes, and where it is lost.',
-      inside.pipelineLine,
-      [],
-      () => source.pipeline(),
+    lines('pipeline', 'followPipeline', 'Data flow and losses.', inside.pipelineLine, [], () =>
+      source.pipeline(),
     ),
     lines(
       'tap',
       'tap',
-      'Items as they leave the processors, from now on; without `follow` there are none.',
+      'Items as they leave the processors, starting now; empty without `follow`.',
       inside.tapLine,
       [
         {
           name: 'signal',
-          description: 'Of which.',
+          description: 'Signal.',
           values: ['traces', 'metrics', 'logs', 'profiles'],
           fallback: 'traces',
         },
         service,
-        number('errors', '1: only what failed.', 1),
-        number('min_ms', 'Only spans that took as long.'),
-        number('otlp', '1: with the item in the JSON form of OTLP.', 1),
+        number('errors', '1 for failed items only.', 1),
+        number('min_ms', 'Minimum duration of spans in milliseconds.'),
+        number('otlp', '1 to include the item as OTLP JSON.', 1),
       ],
       ({ parameters, texts }) =>
         source.tap({
@@ -217,11 +212,13 @@ export function uiOperations(source: UiSource): Operation[] {
         }),
     ),
     tryOperation(source),
-    document('agent', 'getAgentPage', 'How svc is set up.', inside.agentDocument, [], () => source.agent()),
+    document('agent', 'getAgentPage', 'Configuration and state of svc.', inside.agentDocument, [], () =>
+      source.agent(),
+    ),
     document(
       'doctor',
       'runDoctor',
-      'What this host can and cannot do. Tries it.',
+      'Runs checks of what works on this host.',
       inside.doctorDocument,
       [],
       () => source.doctor(),
@@ -229,13 +226,13 @@ export function uiOperations(source: UiSource): Operation[] {
     document(
       'explain',
       'explain',
-      'Why something is observed or not, and where its data went.',
+      'Why a process is observed or not, and where its data went.',
       inside.explainDocument,
       [
         {
           name: 'target',
           description:
-            'The number of a process, a port, or the name of a service, an executable, a container or a pod; `port:80` and `pid:80` tell two that look alike apart.',
+            'Process ID, port, or name of a service, executable, container or pod. `port:80` and `pid:80` resolve ambiguous numbers.',
           fallback: '',
         },
       ],
@@ -246,7 +243,7 @@ export function uiOperations(source: UiSource): Operation[] {
 
 type Asked = Pick<ApiRequest, 'parameters' | 'texts'>
 
-/** A document that may go on. */
+/** A document that may be followed. */
 function lines<T>(
   name: string,
   id: string,
@@ -278,7 +275,7 @@ function lines<T>(
   }
 }
 
-/** A document that is what it is. */
+/** A document that is read once. */
 function document<T>(
   name: string,
   id: string,
@@ -311,7 +308,7 @@ function outcomesOf(
   return {
     200: { description: 'The document.', content: { [type]: schema } },
     ...(missing !== undefined && {
-      404: { description: `No: ${missing}.`, content: { 'application/json': errorDocument } },
+      404: { description: `Not found: ${missing}.`, content: { 'application/json': errorDocument } },
     }),
   }
 }

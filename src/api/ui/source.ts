@@ -1,4 +1,4 @@
-// What the API asks of the agent for `/ui/api/`.
+// The agent's data for `/ui/api/`.
 
 import type {
   AgentDocument,
@@ -20,15 +20,15 @@ import type {
 } from './documents.ts'
 
 /**
- * A document that goes on. It is pulled, so that a slow reader costs no memory: what came meanwhile is left out and
- * counted, or told at once. Nothing is computed between two calls but what has to be gathered as it comes.
+ * A followed document. It is pulled, so that a slow reader costs no memory: missed updates are skipped and counted, or
+ * sent at once. Between two calls nothing is computed, except data that has to be collected as it arrives.
  */
 export interface Live<T> {
   /** Time from one look to the next. */
   readonly everyMs: number
-  /** Lines that are new; the first call tells what there is, in one line at the least. */
+  /** New lines; the first call returns the current state, in at least one line. */
   next(): readonly T[] | Promise<readonly T[]>
-  /** Nobody looks any longer. Called once. */
+  /** The reader has gone. Called once. */
   close?(): void
 }
 
@@ -36,7 +36,7 @@ export type ProfileKind = 'cpu' | 'off_cpu' | 'memory'
 export type SignalName = 'traces' | 'metrics' | 'logs' | 'profiles'
 
 export interface TracesQuery {
-  /** Empty texts and zeros ask for nothing. */
+  /** Empty texts and zeros do not filter. */
   readonly service: string
   readonly errors: boolean
   readonly min_ms: number
@@ -65,7 +65,7 @@ export interface FlameQuery {
   /** Milliseconds back from now. `until` 0: now. `since` 0: the whole window. */
   readonly since_ms: number
   readonly until_ms: number
-  /** The same of what it is compared with; both 0: nothing. */
+  /** The same for the profile to compare with; both 0: none. */
   readonly base_since_ms: number
   readonly base_until_ms: number
   /** Nodes at most. */
@@ -77,17 +77,17 @@ export interface TapQuery {
   readonly service: string
   readonly errors: boolean
   readonly min_ms: number
-  /** Items are told in the JSON form of OTLP, too. */
+  /** Items also as OTLP JSON. */
   readonly otlp: boolean
 }
 
 export interface TryQuery {
   readonly signal: SignalName
-  /** YAML of what stands below `pipeline:`. */
+  /** YAML, as below `pipeline:`. */
   readonly rules: string
   /** To be tried on, at most. */
   readonly items: number
-  /** Nobody waits for it any longer. */
+  /** Aborts when the reader has gone. */
   readonly left: AbortSignal
 }
 
@@ -107,7 +107,7 @@ export interface UiSource {
   flame(query: FlameQuery): FlameDocument
   pipeline(): Live<PipelineLine>
   tap(query: TapQuery): Live<TapLine>
-  /** Undefined: another one is under way. */
+  /** Undefined: another trial is in progress. */
   tryRules(query: TryQuery): Promise<TryDocument> | undefined
   agent(): Promise<AgentDocument>
   doctor(): Promise<DoctorDocument>

@@ -19,14 +19,14 @@ export function tryOperation(source: Pick<UiSource, 'tryRules'>): Operation {
     path,
     id: 'tryRules',
     tag: 'ui',
-    summary: 'Tries rules of processors on items that come by within 3 s. Changes and exports nothing.',
+    summary: 'Tries processor rules on items that arrive within 3 s. Changes and exports nothing.',
     access: 'private',
     costly: true,
     body: tryBody,
     outcomes: {
       200: { description: 'The document.', content: { 'application/json': tryDocument } },
       409: {
-        description: 'Another one is under way.',
+        description: 'Another trial is in progress.',
         content: { 'application/json': errorDocument },
       },
     },
@@ -35,7 +35,7 @@ export function tryOperation(source: Pick<UiSource, 'tryRules'>): Operation {
       if ('status' in query) return query
       const trying = source.tryRules(query)
       if (trying === undefined)
-        return failure(409, `cannot answer ${path}: rules are being tried; try again in a few seconds`)
+        return failure(409, `cannot answer ${path}: another trial is in progress; try again in a few seconds`)
       return json(200, await trying)
     },
   }
@@ -48,14 +48,13 @@ function queryOf({ body = {}, signal: left }: ApiRequest): TryQuery | Answer {
     ?.slice(0, 64)
   if (unknown !== undefined) {
     const near = nearest(unknown, keys)
-    const known = near ? `did you mean ${near}?` : `it takes ${keys.join(', ')}`
-    return wrong(unknown, `there is no key "${unknown}"; ${known}`)
+    const known = near ? `did you mean ${near}?` : `known keys: ${keys.join(', ')}`
+    return wrong(unknown, `unknown key "${unknown}"; ${known}`)
   }
   const { signal, rules, items = fallbackItems } = body
   const found = signals.find(each => each === signal)
   if (found === undefined) return wrong('signal', `"signal" must be one of ${signals.join(', ')}`)
-  if (typeof rules !== 'string')
-    return wrong('rules', '"rules" must be a text: YAML as it stands below pipeline:')
+  if (typeof rules !== 'string') return wrong('rules', '"rules" must be a string: YAML as below pipeline:')
   if (typeof items !== 'number' || !Number.isInteger(items) || items < 1 || items > mostItems)
     return wrong('items', `"items" must be a whole number from 1 to ${mostItems}`)
   return { signal: found, rules, items, left }

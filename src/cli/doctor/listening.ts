@@ -21,12 +21,12 @@ export async function tryListen(
         return { ok: `${listen} is held by another user’s process that answers as svc does` }
       const who =
         holder === undefined ? 'a process that this user may not see' : `${holder.name} (pid ${holder.pid})`
-      return { fault: 'taken', detail: `${failed}: the port is taken by ${who}` }
+      return { fault: 'taken', detail: `${failed}: the port is in use by ${who}` }
     }
     case 'EACCES':
       return { fault: 'privileged', detail: `${failed}: not permitted` }
     case 'EADDRNOTAVAIL':
-      return { fault: 'foreign', detail: `${failed}: the address is none of this host` }
+      return { fault: 'foreign', detail: `${failed}: the address is not one of this host` }
     default:
       return { fault: 'unusable', detail: `${failed}: ${error.message}` }
   }

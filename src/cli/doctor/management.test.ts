@@ -53,7 +53,7 @@ test('the address is free, held by another process, by svc, or none of this host
   await check(address, { listen: 'nobody.invalid:19090' }, ['unusable'])
   const taken = (await listen(t, { port: 0, host: '127.0.0.1' })).address() as { port: number }
   const at = { listen: `127.0.0.1:${taken.port}` }
-  await check(address, at, ['taken'], new RegExp(`taken by .* \\(pid ${process.pid}\\)$`))
+  await check(address, at, ['taken'], new RegExp(`in use by .* \\(pid ${process.pid}\\)$`))
 })
 
 test('a port that a running svc holds is no fault', async t => {

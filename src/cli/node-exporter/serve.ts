@@ -82,7 +82,7 @@ export async function startExporter(settings: ExporterSettings, log: Logger): Pr
       for (const text of settings.listen) {
         const address = parseListenAddress(text)
         if (address === undefined)
-          throw unusable(`--web.listen-address is "${text}", and ":9100" or "127.0.0.1:9100" is meant`)
+          throw unusable(`--web.listen-address is "${text}"; write it as ":9100" or "127.0.0.1:9100"`)
         await open(({ server }) => listen(server, address, text, '--web.listen-address'))
       }
   } catch (error) {

@@ -201,7 +201,7 @@ function tlsOf(
   try {
     createSecureContext(context)
   } catch (error) {
-    throw new Error(`tls_server_config: OpenSSL refuses it: ${errorText(error)}`, { cause: error })
+    throw new Error(`tls_server_config: OpenSSL rejects it: ${errorText(error)}`, { cause: error })
   }
   return {
     ...context,

@@ -8,7 +8,7 @@ import { Table } from '../../parts/table.tsx'
 
 type Key = AgentDocument['config'][number]
 
-/** The effective configuration: each key with its value, whence it comes, and what it would be by itself. */
+/** The effective configuration: each key with its value, origin and default. */
 export function Configuration({
   agent: { config, reload },
   onReload,
@@ -40,16 +40,16 @@ export function Configuration({
             checked={differing}
             onChange={event => setParameters({ differing: event.currentTarget.checked ? '1' : '' })}
           />{' '}
-          only what differs from the defaults
+          Changed keys only
         </label>
         <button type="button" onClick={() => download('svc-config.yaml', 'application/yaml', yamlOf(rows))}>
-          Download these
+          Download shown keys
         </button>
         <Reload onReload={onReload} />
       </div>
       <p class="soft">
-        {reload.last === '' ? 'It was not reloaded yet.' : `Last reload: ${reload.last}.`}
-        {reload.waiting.length === 0 ? '' : ` These wait for a restart: ${reload.waiting.join(', ')}.`}
+        {reload.last === '' ? 'Not reloaded since start.' : `Last reload: ${reload.last}.`}
+        {reload.waiting.length === 0 ? '' : ` Changes that need a restart: ${reload.waiting.join(', ')}.`}
       </p>
       <Table
         caption="Configuration keys"
@@ -66,16 +66,16 @@ export function Configuration({
                 <code>{key}</code>
                 <p class="soft">
                   {summary}
-                  {restart ? ' A change waits for a restart.' : ''}
+                  {restart ? ' Changes take effect after a restart.' : ''}
                 </p>
               </>
             ),
           },
           { name: 'Value', cell: ({ value }) => <code>{value}</code> },
-          { name: 'From', value: ({ origin }) => origin, cell: ({ origin }) => origin },
+          { name: 'Origin', value: ({ origin }) => origin, cell: ({ origin }) => origin },
           { name: 'Default', cell: ({ fallback }) => <code>{fallback}</code> },
         ]}
-        empty={<p class="note">No key is called so.</p>}
+        empty={<p class="note">No matching keys.</p>}
       />
     </section>
   )
@@ -84,7 +84,7 @@ export function Configuration({
 function Reload({ onReload }: { readonly onReload: () => void }) {
   const said = useSignal('')
   const reload = async () => {
-    said.value = 'It is being read …'
+    said.value = 'Reloading …'
     try {
       said.value = (await post<{ message: string }>('/admin/reload')).message
     } catch (error) {
@@ -95,14 +95,14 @@ function Reload({ onReload }: { readonly onReload: () => void }) {
   return (
     <>
       <button type="button" onClick={reload}>
-        Reload it
+        Reload configuration
       </button>
       <span role="status">{said.value}</span>
     </>
   )
 }
 
-/** Keys with their paths, each with whence it comes: YAML that svc reads. */
+/** Keys with their paths and origins, as YAML that svc can read. */
 function yamlOf(rows: readonly Key[]): string {
   const lines: string[] = []
   let open: readonly string[] = []

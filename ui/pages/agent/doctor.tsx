@@ -7,24 +7,28 @@ import { Pill } from '../../parts/small.tsx'
 import { Reading } from '../../parts/state.tsx'
 import { Table } from '../../parts/table.tsx'
 
-/** What `svc doctor` finds; it tries things, so it runs when it is asked to. */
+/** The checks of `svc doctor`, run on request, because they try things. */
 export function Doctor() {
   const runs = useSignal(0)
   return (
-    <section class="card stack" aria-label="Doctor">
+    <section class="card stack" aria-label="Host checks">
       <div class="row">
-        <h2>What this host can and cannot do</h2>
+        <h2>Host checks</h2>
         <button
           type="button"
           onClick={() => {
             runs.value++
           }}
         >
-          {runs.value === 0 ? 'Run the doctor' : 'Run it again'}
+          {runs.value === 0 ? 'Run checks' : 'Run checks again'}
         </button>
         <Command text="svc doctor" />
       </div>
-      {runs.value === 0 ? null : <Report run={runs.value} />}
+      {runs.value === 0 ? (
+        <p class="note">The checks try each feature on this host, so they run on request only.</p>
+      ) : (
+        <Report run={runs.value} />
+      )}
     </section>
   )
 }
@@ -32,18 +36,18 @@ export function Doctor() {
 function Report({ run }: { readonly run: number }) {
   const reading = useDocument<DoctorDocument>(apiUrl('doctor'), run)
   return (
-    <Reading of={reading} what="what the doctor finds">
+    <Reading of={reading} what="the host checks">
       {() => (
         <Table
-          caption="What the doctor found"
+          caption="Host checks"
           rows={reading.value!.checks}
           rowKey={({ group, name }) => `${group} ${name}`}
           columns={[
-            { name: 'About', value: ({ group }) => group, cell: ({ group }) => group },
+            { name: 'Area', value: ({ group }) => group, cell: ({ group }) => group },
             { name: 'Check', value: ({ name }) => name, cell: ({ name }) => name },
             { name: 'State', value: ({ state }) => state, cell: ({ state }) => <Pill level={state} /> },
             {
-              name: 'Found',
+              name: 'Result',
               cell: ({ detail, lose, hint }) => (
                 <>
                   {detail}

@@ -2,14 +2,14 @@ import type { AgentDocument } from '../../../src/api/ui/documents.ts'
 import { duration, whole } from '../../lib/format.ts'
 import { Table } from '../../parts/table.tsx'
 
-/** What svc has in the kernel and in the code of programs. */
+/** eBPF programs and maps of svc, and files with probes. */
 export function Kernel({ agent }: { readonly agent: AgentDocument }) {
   return (
     <>
-      <section class="card stack" aria-label="Programs in the kernel">
-        <h2>Programs in the kernel</h2>
+      <section class="card stack" aria-label="eBPF programs">
+        <h2>eBPF programs</h2>
         <Table
-          caption="Programs in the kernel"
+          caption="eBPF programs"
           rows={agent.programs}
           rowKey={({ name, attached }) => `${name} ${attached}`}
           columns={[
@@ -23,19 +23,21 @@ export function Kernel({ agent }: { readonly agent: AgentDocument }) {
               cell: ({ run_count }) => (run_count === null ? 'not counted' : whole(run_count)),
             },
             {
-              name: 'Each',
+              name: 'Time per run',
               number: true,
               value: ({ ns_per_run }) => ns_per_run,
               cell: ({ ns_per_run }) => (ns_per_run === null ? '–' : duration(ns_per_run / 1e6)),
             },
           ]}
-          empty={<p class="note">None: eBPF is off, or not available here. The doctor says why.</p>}
+          empty={
+            <p class="note">None: eBPF is off, or not available here. Run the host checks to see why.</p>
+          }
         />
       </section>
-      <section class="card stack" aria-label="Maps in the kernel">
-        <h2>Maps in the kernel</h2>
+      <section class="card stack" aria-label="eBPF maps">
+        <h2>eBPF maps</h2>
         <Table
-          caption="Maps in the kernel"
+          caption="eBPF maps"
           rows={agent.maps}
           rowKey={({ name }) => name}
           mark={({ type, entries, max_entries }) =>
@@ -51,24 +53,24 @@ export function Kernel({ agent }: { readonly agent: AgentDocument }) {
               cell: ({ entries }) => whole(entries),
             },
             {
-              name: 'At most',
+              name: 'Limit',
               number: true,
               value: ({ max_entries }) => max_entries,
               cell: ({ max_entries }) => whole(max_entries),
             },
           ]}
-          empty={<p class="note">None.</p>}
+          empty={<p class="note">None: no eBPF programs are loaded.</p>}
         />
       </section>
-      <section class="card stack" aria-label="Attachments">
-        <h2>Probes in the code of programs</h2>
+      <section class="card stack" aria-label="Probed files">
+        <h2>Probed files</h2>
         <Table
-          caption="Files in whose code probes are"
+          caption="Probed files"
           rows={agent.attachments}
           rowKey={({ path, what }) => `${path} ${what}`}
           columns={[
             { name: 'File', value: ({ path }) => path, cell: ({ path }) => <code>{path}</code> },
-            { name: 'What', cell: ({ what }) => what },
+            { name: 'Functions', cell: ({ what }) => what },
             {
               name: 'Processes',
               number: true,
@@ -76,7 +78,7 @@ export function Kernel({ agent }: { readonly agent: AgentDocument }) {
               cell: ({ pids }) => pids.slice(0, 12).join(', ') + (pids.length > 12 ? ', …' : ''),
             },
           ]}
-          empty={<p class="note">None.</p>}
+          empty={<p class="note">None: no supported TLS library is in use, or TLS traffic is not decoded.</p>}
         />
       </section>
     </>

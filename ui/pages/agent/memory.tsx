@@ -4,34 +4,34 @@ import { Table } from '../../parts/table.tsx'
 
 type MemoryTable = AgentDocument['memory']['tables']['largest'][number]
 
-/** What each pressure means, as `limits.memory` has it. */
+/** Effects of each pressure level, as for `limits.memory`. */
 const pressures = [
-  'There is enough.',
-  'It runs short: caches shrink.',
-  'It runs short: caches shrink, and detail is left out.',
-  'It is short: detail is left out, and new spans are only counted.',
+  'Enough memory.',
+  'Memory is getting short: caches shrink.',
+  'Memory is getting short: caches shrink, and detail is left out.',
+  'Memory is short: detail is left out, and new spans are only counted.',
 ]
 
 const kinds: Readonly<Record<MemoryTable['kind'], string>> = {
-  cache: 'first: can be made again',
-  detail: 'then: makes data richer',
-  intake: 'last: what data is made of',
+  cache: 'first: can be rebuilt',
+  detail: 'second: enriches data',
+  intake: 'last: needed to create data',
 }
 
-/** Part of what it may hold, in percent; null: a key of its own bounds it. */
+/** Fill level in percent; null if a key of its own limits the table. */
 const fullOf = ({ bytes, limit }: MemoryTable) =>
   limit === 0 ? null : Math.round((1000 * bytes) / limit) / 10
 
-/** Who holds how much of the agent's memory. */
+/** Memory of the agent by table. */
 export function Memory({ memory }: { readonly memory: AgentDocument['memory'] }) {
   const { limit, resident, anonymous, heap, pressure, shortages, tables } = memory
   const facts: readonly (readonly [string, string])[] = [
-    ['Resident', `${bytes(resident)}, with files of the program`],
-    ['Its own', `${bytes(anonymous)} of ${bytes(limit)} (limits.memory)`],
+    ['Resident', `${bytes(resident)}, including program files`],
+    ['Anonymous', `${bytes(anonymous)} of ${bytes(limit)} (limits.memory)`],
     ['Live heap', `${bytes(heap.live)} of ${bytes(heap.limit)}`],
     ['Tables', `${bytes(tables.held)} of ${bytes(tables.limit)}`],
     ['State', pressures[pressure] ?? String(pressure)],
-    ['Ran short', shortages === 0 ? 'never since the start' : `${shortages} times since the start`],
+    ['Shortages', shortages === 0 ? 'None since start' : `${shortages} since start`],
   ]
   const rows = tables.largest.filter(({ bytes, shed }) => bytes > 0 || shed > 0)
   const idle = tables.largest.length - rows.length
@@ -42,32 +42,32 @@ export function Memory({ memory }: { readonly memory: AgentDocument['memory'] })
         {facts.map(([name, value]) => [<dt key={name}>{name}</dt>, <dd key={`${name} is`}>{value}</dd>])}
       </dl>
       <Table
-        caption="Who holds how much memory"
+        caption="Memory by table"
         rows={rows}
         rowKey={({ name }) => name}
         mark={table => ((fullOf(table) ?? 0) > 90 ? 'warn' : '')}
         columns={[
           { name: 'Table', value: ({ name }) => name, cell: ({ name }) => name },
-          { name: 'Holds', number: true, value: row => row.bytes, cell: row => bytes(row.bytes) },
+          { name: 'Size', number: true, value: row => row.bytes, cell: row => bytes(row.bytes) },
           {
-            name: 'At most',
+            name: 'Limit',
             number: true,
             value: row => row.limit || null,
-            cell: row => (row.limit === 0 ? 'bound of its own' : bytes(row.limit)),
+            cell: row => (row.limit === 0 ? 'own limit' : bytes(row.limit)),
           },
           { name: 'Full', number: true, value: fullOf, cell: row => percent(fullOf(row)) },
           {
-            name: 'Gave back',
+            name: 'Released',
             number: true,
             value: ({ shed }) => shed,
             cell: ({ shed }) => (shed === 0 ? '–' : bytes(shed)),
           },
-          { name: 'Gives back', value: ({ kind }) => kind, cell: ({ kind }) => kinds[kind] },
+          { name: 'Release order', value: ({ kind }) => kind, cell: ({ kind }) => kinds[kind] },
         ]}
-        empty={<p class="note">No table holds anything yet.</p>}
+        empty={<p class="note">No table has data yet.</p>}
       />
       {idle > 0 && rows.length > 0 ? (
-        <p class="note">{idle === 1 ? 'One more table holds' : `${idle} more tables hold`} nothing.</p>
+        <p class="note">{idle === 1 ? 'One more table is' : `${idle} more tables are`} empty.</p>
       ) : null}
     </section>
   )

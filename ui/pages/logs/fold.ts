@@ -8,14 +8,14 @@ export type LogRecord = LogsLine['records'][number]
 export interface Fold {
   /** The newest of them. */
   readonly record: LogRecord
-  /** The oldest of them, by which the row is known while further ones come. */
+  /** The oldest of them, which identifies the row while more are added. */
   readonly first: LogRecord
   readonly count: number
 }
 
 /**
- * A text without what differs from one time to the next: numbers, and words of hexadecimal digits that are numbers or
- * long enough to be no word. Takes linear time.
+ * A text without its variable parts: numbers, and hexadecimal words that are numbers or too long to be ordinary
+ * words. Takes linear time.
  */
 export function pattern(body: string): string {
   return body.replace(/[0-9A-Za-z]+/g, word =>
@@ -39,7 +39,7 @@ export function unfolded(records: readonly LogRecord[]): readonly Fold[] {
   return records.map(record => ({ record, first: record, count: 1 }))
 }
 
-/** Records of one service and level whose text is equal but for numbers, where they follow upon each other. */
+/** Consecutive records of one service and level whose texts differ only in numbers. */
 export function folded(records: readonly LogRecord[]): readonly Fold[] {
   const folds: Fold[] = []
   let last: Fold | undefined

@@ -41,7 +41,7 @@ export function HistogramFigure({ histogram }: { readonly histogram: Histogram }
   }
   return (
     <Figure
-      title="Records by time and level"
+      title="Log records by time and level"
       summary={summaryOf(rows, from_ms)}
       table={() => <Counts rows={rows} sums={sums} fromMs={from_ms} stepMs={step_ms} />}
     >
@@ -53,7 +53,7 @@ export function HistogramFigure({ histogram }: { readonly histogram: Histogram }
         role="img"
         // biome-ignore lint/a11y/noNoninteractiveTabindex: its cursor is moved by keys
         tabIndex={0}
-        aria-label="Records by time and level. Arrow keys move the cursor."
+        aria-label="Log records by time and level. Arrow keys move the cursor."
         onKeyDown={move}
         onPointerMove={event => {
           const { left, width } = event.currentTarget.getBoundingClientRect()
@@ -109,13 +109,20 @@ function bars(rows: readonly LevelRow[], i: number, most: number) {
   })
 }
 
+const graveWords: Readonly<Partial<Record<Level, readonly [one: string, more: string]>>> = {
+  warn: ['warning', 'warnings'],
+  error: ['error', 'errors'],
+  fatal: ['fatal error', 'fatal errors'],
+}
+
 function summaryOf(rows: readonly LevelRow[], fromMs: number): string {
   const all = rows.reduce((sum, { total }) => sum + total, 0)
-  if (all === 0) return 'No record fits in this time.'
-  const grave = rows
-    .filter(({ level }) => level === 'warn' || level === 'error' || level === 'fatal')
-    .map(({ level, total }) => `${whole(total)} ${level}`)
-  return `${whole(all)} ${all === 1 ? 'record' : 'records'} since ${time(fromMs)}, ${grave.length === 0 ? 'none of them warn or worse' : `of them ${grave.reverse().join(', ')}`}.`
+  if (all === 0) return 'No matching records in this time.'
+  const grave = rows.flatMap(({ level, total }) => {
+    const [one, more] = graveWords[level] ?? []
+    return one === undefined ? [] : [`${whole(total)} ${total === 1 ? one : more}`]
+  })
+  return `${whole(all)} ${all === 1 ? 'record' : 'records'} since ${time(fromMs)}, ${grave.length === 0 ? 'no warnings or errors' : `including ${grave.reverse().join(', ')}`}.`
 }
 
 function Counts({
@@ -131,7 +138,7 @@ function Counts({
 }) {
   const columns: readonly Column<number>[] = [
     { name: 'From', cell: i => time(fromMs + i * stepMs) },
-    { name: 'All', number: true, value: i => sums[i]!, cell: i => whole(sums[i]!) },
+    { name: 'Total', number: true, value: i => sums[i]!, cell: i => whole(sums[i]!) },
     ...[...rows].reverse().map(({ level, counts }) => ({
       name: level,
       number: true,
@@ -141,7 +148,7 @@ function Counts({
   ]
   return (
     <Table
-      caption="Records by time and level"
+      caption="Log records by time and level"
       columns={columns}
       rows={[...sums.keys()].reverse()}
       rowKey={i => i}

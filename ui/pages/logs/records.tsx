@@ -1,4 +1,4 @@
-// The records, the newest at the bottom. Whoever scrolls up reads in peace: what comes is counted until they come back.
+// The records, newest at the bottom. Scrolling up stops the updates; new records are counted until the user returns.
 
 import { useSignal } from '@preact/signals'
 import { Component } from 'preact'
@@ -52,7 +52,7 @@ export function Records({
   const hold = (to?: number) => {
     held.value = { records: read, end: to ?? held.value?.end }
   }
-  /** Reading goes on where the other rows begin. */
+  /** Turns to other rows, starting at their near end. */
   const leaf = (to: number, earlier: boolean) => {
     hold(to)
     turned.current = earlier ? 'bottom' : 'top'
@@ -79,24 +79,24 @@ export function Records({
     setParameters({ record: id === open ? '' : id })
   }
   return (
-    <section class="card stack" aria-label="Records">
-      <h2 class="unseen">Records</h2>
+    <section class="card stack" aria-label="Log records">
+      <h2 class="unseen">Log records</h2>
       <div class="row">
         <p class="note grow">
-          {whole(read.length)} records{fold ? `, ${whole(rows.length)} rows` : ''}, the newest at the bottom
-          {skipped > 0 ? `; ${whole(skipped)} came faster than they can be shown` : ''}.
+          {whole(read.length)} records{fold ? `, ${whole(rows.length)} rows` : ''}, newest at the bottom
+          {skipped > 0 ? `; ${whole(skipped)} skipped, as they came too fast to show` : ''}.
         </p>
         {held.value === undefined ? (
-          <span class="soft">following</span>
+          <span class="soft">Live</span>
         ) : (
           <button type="button" onClick={jump}>
-            {news > 0 ? `${whole(news)} new ↓` : 'To the newest ↓'}
+            {news > 0 ? `Show ${whole(news)} new ↓` : 'Jump to newest ↓'}
           </button>
         )}
       </div>
       {first > 0 ? (
         <button type="button" class="quiet" onClick={() => leaf(Math.max(mostRows, first), true)}>
-          {whole(first)} earlier rows
+          Show earlier rows ({whole(first)})
         </button>
       ) : null}
       <ol
@@ -104,7 +104,7 @@ export function Records({
         class={`records${wrap ? ' wrap' : ''}`}
         // biome-ignore lint/a11y/noNoninteractiveTabindex: keys scroll it
         tabIndex={0}
-        aria-label="Records, the newest at the bottom. Up and down move, Enter opens one."
+        aria-label="Log records, newest at the bottom. Up and down move, Enter opens one."
         onScroll={scrolled}
         onKeyDown={move}
       >
@@ -123,7 +123,7 @@ export function Records({
           class="quiet"
           onClick={() => leaf(Math.min(rows.length, end + mostRows), false)}
         >
-          {whole(rows.length - end)} later rows
+          Show later rows ({whole(rows.length - end)})
         </button>
       ) : null}
     </section>
@@ -163,7 +163,7 @@ interface RowProps {
   readonly onTurn: (id: number) => void
 }
 
-/** Rows do not change but by what is folded into them: the others are left alone when further ones come. */
+/** A row changes only when records are folded into it; all others are not rendered again. */
 class RecordRow extends Component<RowProps> {
   override shouldComponentUpdate({ row, open }: RowProps): boolean {
     return (
@@ -186,7 +186,12 @@ class RecordRow extends Component<RowProps> {
           </span>
         </button>
         {record.trace_id === '' ? null : (
-          <a class="record-trace" href={traceLink(record)} tabIndex={-1} aria-label="Its trace">
+          <a
+            class="record-trace"
+            href={traceLink(record)}
+            tabIndex={-1}
+            aria-label="Show the trace of this record"
+          >
             trace
           </a>
         )}
@@ -200,7 +205,7 @@ function traceLink({ trace_id, span_id }: LogRecord): string {
   return hrefOf('traces', { trace: trace_id, span: span_id })
 }
 
-/** Without what colours terminals. */
+/** Removes terminal colours. */
 function plain(body: string): string {
   return body.includes('\u001b[') ? body.replace(/\u001b\[[0-9;]{0,20}m/g, '') : body
 }
@@ -223,13 +228,13 @@ function Details({ row: { record, first, count } }: { readonly row: Fold }) {
       <dl class="facts">
         {count > 1 ? (
           <>
-            <dt>Alike</dt>
+            <dt>Duplicates</dt>
             <dd>
-              {whole(count)} since {time(first.time_ms)}; this is the last
+              {whole(count)} since {time(first.time_ms)}; this is the latest
             </dd>
           </>
         ) : null}
-        <dt>Written</dt>
+        <dt>Time</dt>
         <dd>{new Date(record.time_ms).toISOString()}</dd>
         <dt>Level</dt>
         <dd>
@@ -265,9 +270,9 @@ function Details({ row: { record, first, count } }: { readonly row: Fold }) {
                 <code>{record.trace_id}</code>
               </a>
             </dd>
-            <dt>Its logs</dt>
+            <dt>Related logs</dt>
             <dd>
-              <a href={hrefOf('logs', { trace_id: record.trace_id })}>all records of this trace</a>
+              <a href={hrefOf('logs', { trace_id: record.trace_id })}>All records of this trace</a>
             </dd>
           </>
         ) : null}

@@ -1,4 +1,4 @@
-// What the page keeps of the log: the newest records, and how many there were by time and level.
+// The log data of the page: the newest records, and counts by time and level.
 
 import type { LogsLine } from '../../../src/api/ui/documents.ts'
 import type { LogRecord } from './fold.ts'

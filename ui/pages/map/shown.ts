@@ -1,4 +1,4 @@
-// Which part of the map is shown: what the person filters, and no more than can be looked at.
+// Selects the part of the map to show: the user's filters, and a limited number of nodes.
 
 import type { MapLine } from '../../../src/api/ui/documents.ts'
 
@@ -20,7 +20,7 @@ export interface MapFilter {
 export interface ShownMap {
   readonly nodes: readonly MapNode[]
   readonly edges: readonly MapEdge[]
-  /** Nodes that stand for others, by id: how many. */
+  /** Nodes that represent several, by id: their number. */
   readonly folded: ReadonlyMap<string, number>
 }
 
@@ -35,7 +35,7 @@ export function shownMap({ nodes, edges }: Pick<MapLine, 'nodes' | 'edges'>, fil
     return a !== undefined && b !== undefined && may(a) && may(b) && (!filter.errors || errors_percent > 0)
   })
   let ids = new Set(kept.flatMap(({ from, to }) => [from, to]))
-  // One that nobody asks shows what it is alone, unless only failures are asked for.
+  // Nodes without calls are shown too, unless only failures are requested.
   if (!filter.errors) for (const node of nodes) if (may(node)) ids.add(node.id)
   const centre = nodes.find(
     ({ name, id }) => filter.focus !== '' && (name === filter.focus || id === filter.focus),
@@ -52,7 +52,7 @@ export function shownMap({ nodes, edges }: Pick<MapLine, 'nodes' | 'edges'>, fil
   )
 }
 
-/** All that is so many steps away, in whichever direction. */
+/** All nodes within a number of hops, in either direction. */
 function around(id: string, edges: readonly MapEdge[], hops: number): Set<string> {
   const found = new Set([id])
   for (let hop = 0; hop < hops; hop++)
@@ -63,7 +63,7 @@ function around(id: string, edges: readonly MapEdge[], hops: number): Set<string
   return found
 }
 
-/** The least asked are put together by kind and namespace. */
+/** Folds the least called nodes by kind and namespace. */
 function fold(
   nodes: readonly MapNode[],
   edges: readonly MapEdge[],
@@ -122,5 +122,5 @@ function fold(
   return { nodes: [...kept, ...made.values()], edges: [...together.values()], folded }
 }
 
-/** Places for those that stand for others. */
+/** Maximum number of folded nodes. */
 const foldRoom = 6

@@ -1,4 +1,4 @@
-// Which metrics fit a filter.
+// The metrics that match a filter.
 
 import type { MetricsDocument } from '../../../src/api/ui/documents.ts'
 
@@ -7,14 +7,14 @@ export type Family = Section['families'][number]
 
 export interface Fit {
   readonly section: Section
-  /** Those of it that fit. */
+  /** Its matching metrics. */
   readonly families: readonly Family[]
 }
 
-/** Finds metrics by words that are all in their name, their help, their unit or what reads them. */
+/** Finds metrics by words, all of which must be in the name, help, unit or collector. */
 export class FamilyFilter {
   readonly sections: readonly Section[]
-  /** What is searched, by section and family. */
+  /** Searched text by section and family. */
   readonly #texts: readonly (readonly string[])[]
 
   constructor(sections: readonly Section[]) {
@@ -26,7 +26,7 @@ export class FamilyFilter {
     )
   }
 
-  /** All sections; one without a metric that fits has an empty list. */
+  /** All sections; sections without a match have an empty list. */
   find(text: string): readonly Fit[] {
     const words = text.toLowerCase().split(/\s+/).filter(Boolean)
     return this.sections.map((section, i) => ({

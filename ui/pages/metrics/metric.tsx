@@ -36,7 +36,7 @@ export function valueText(value: number | null, { name, unit }: Family): string 
   return withUnit(value, unit)
 }
 
-/** One metric over time, with all that is known of it. */
+/** One metric over time, with all its details. */
 export function Metric({ name, section }: { readonly name: string; readonly section: Section | undefined }) {
   const seconds = windowSeconds.value
   const reading = useLive<SeriesLine, OverTime | undefined>(apiUrl('series', { name }), (before, line) =>
@@ -45,11 +45,11 @@ export function Metric({ name, section }: { readonly name: string; readonly sect
   if (reading.missing)
     return (
       <Empty
-        title="There is no such metric"
+        title="Unknown metric"
         why={
           <>
-            <code>{name}</code> is not measured on this host now. Its collector may be off, or what it reads
-            is not here.
+            <code>{name}</code> is not measured on this host now. Its collector may be off, or its data source
+            is missing.
           </>
         }
         command="svc doctor"
@@ -74,35 +74,35 @@ function Known({ known, section }: { readonly known: OverTime; readonly section:
       <p>{family.help}</p>
       <dl class="facts">
         <dt>OpenTelemetry</dt>
-        <dd class="mono">{family.otel_name || 'no name in the semantic conventions'}</dd>
+        <dd class="mono">{family.otel_name || 'not in the semantic conventions'}</dd>
         <dt>Type</dt>
         <dd>{family.type}</dd>
         <dt>Unit</dt>
-        <dd>{family.unit || 'a number of things'}</dd>
-        <dt>Read from</dt>
+        <dd>{family.unit || 'count'}</dd>
+        <dt>Source</dt>
         <dd class="mono">{section?.source || section?.name || '–'}</dd>
         <dt>Series</dt>
         <dd>
           {family.series}
-          {start.left_out > 0 ? `, the largest ${start.series.length} are shown` : ''}
+          {start.left_out > 0 ? `, largest ${start.series.length} shown` : ''}
         </dd>
       </dl>
       <Choices labels={labels} wanted={wanted} sums={sums} />
-      {counters ? <p class="note">The chart shows how many values came in, each second.</p> : null}
+      {counters ? <p class="note">The chart shows the number of values per second.</p> : null}
       <Lines known={known} wanted={wanted} sums={sums} />
-      <h3>As PromQL</h3>
+      <h3>PromQL query</h3>
       <Command text={promql({ name: family.name, type: family.type, ...wanted, sums })} />
       <Series known={known} wanted={wanted} />
       <details>
-        <summary>As Prometheus scrapes it</summary>
+        <summary>Prometheus format</summary>
         <pre>{start.series.map(({ line }) => line).join('\n')}</pre>
-        <p class="note">As it was when this was opened.</p>
+        <p class="note">Values from when this panel was opened.</p>
       </details>
     </div>
   )
 }
 
-/** What the URL asks for, as far as these series have it. */
+/** The selection in the URL, as far as it matches these series. */
 function wantedOf(labels: readonly Label[]): Wanted {
   const split = parameter('split')
   const text = parameter('only')
@@ -130,7 +130,7 @@ function Choices({
     <div class="tools">
       <Field label={`Lines (${sums ? 'sum' : 'mean'} by)`}>
         <select value={split} onChange={event => setParameters({ split: event.currentTarget.value })}>
-          <option value="">each series</option>
+          <option value="">Each series</option>
           {labels.map(({ name, values }) => (
             <option key={name} value={name}>
               {`by ${name} (${values.length})`}
@@ -138,12 +138,12 @@ function Choices({
           ))}
         </select>
       </Field>
-      <Field label="Only">
+      <Field label="Filter">
         <select
           value={only === undefined ? '' : `${only.label}=${only.value}`}
           onChange={event => setParameters({ only: event.currentTarget.value })}
         >
-          <option value="">all</option>
+          <option value="">All</option>
           {labels.map(({ name, values }) => (
             <optgroup key={name} label={name}>
               {values.slice(0, mostChoices).map(value => (
@@ -178,17 +178,15 @@ function Lines({
   if (lines.length === 0)
     return (
       <Empty
-        title="It has no series now"
-        why="It is known, but what it measures is not on this host, or has not happened yet."
+        title="No series"
+        why="The metric is known, but what it measures is missing on this host, or has not happened yet."
       />
     )
   const series = shown.map(line => ({ label: line.label, values: combined(known, line, sums) }))
   if (series.every(({ values }) => values.every(value => value === null)))
     return (
       <p class="note" aria-busy="true">
-        {start.rate
-          ? 'A rate takes two readings: the next one comes in some seconds.'
-          : 'No value was read yet.'}
+        {start.rate ? 'A rate needs two readings; the next one follows in a few seconds.' : 'No value yet.'}
       </p>
     )
   return (
@@ -196,7 +194,7 @@ function Lines({
       <Chart title={start.family.name} unit={drawnUnit(start)} times={times} series={series} heightPx={200} />
       {lines.length > shown.length ? (
         <p class="note">
-          The largest {shown.length} of {lines.length} lines; all are in the list below.
+          Largest {shown.length} of {lines.length} lines; all are in the table below.
         </p>
       ) : null}
     </>
@@ -223,7 +221,7 @@ function Series({ known, wanted: { only } }: { readonly known: OverTime; readonl
       cell: ({ labels }) => <bdi class="mono breaks">{labels}</bdi>,
     },
     {
-      name: start.rate ? 'A second' : 'Now',
+      name: start.rate ? 'Per second' : 'Now',
       number: true,
       value: ({ now }) => now,
       cell: ({ now }) => (start.rate ? withUnit(now, unit) : valueText(now, start.family)),

@@ -12,7 +12,7 @@ export interface OverTime {
   readonly values: readonly (readonly (number | null)[])[]
 }
 
-/** What is known after one more line. What is older than the window is let go. */
+/** The values including one more line. Values older than the window are removed. */
 export function added(
   before: OverTime | undefined,
   line: SeriesLine,
@@ -76,7 +76,7 @@ export function linesOf(known: OverTime, { split, only }: Wanted, sums: boolean)
     if (only !== undefined && (labels[only.label] ?? '') !== only.value) continue
     const name = split === '' ? labelText(labels, differ) || start.family.name : labels[split] || '(none)'
     const members = groups.get(name)
-    // Labels are shown without what may not be seen: two may look alike.
+    // Redacted labels may look alike.
     if (members === undefined) groups.set(name, [i])
     else if (split === '') groups.set(`${name} #${i}`, [i])
     else members.push(i)
@@ -118,7 +118,7 @@ export function canBeSummed({ rate, family }: Start): boolean {
   return rate || family.unit === 'By'
 }
 
-/** The unit of what is drawn. */
+/** The unit of the chart. */
 export function drawnUnit({ rate, family }: Start): string {
   if (!rate) return family.unit
   if (family.type === 'histogram' || family.type === 'summary') return '1/s'

@@ -1,4 +1,4 @@
-// A metric as a question to Prometheus.
+// A metric as a PromQL query.
 
 export interface Asked {
   readonly name: string
@@ -11,7 +11,7 @@ export interface Asked {
   readonly sums: boolean
 }
 
-/** PromQL for what the chart shows: counters as rates over five minutes, histograms as the 95th percentile. */
+/** PromQL for the chart: counters as rates over five minutes, histograms as the 95th percentile. */
 export function promql({ name, type, only, split, sums }: Asked): string {
   const chosen = only === undefined ? '' : `{${only.label}="${escaped(only.value)}"}`
   const by = (labels: string) => `${sums ? 'sum' : 'avg'} by (${labels}) `

@@ -4,11 +4,11 @@ import { Table } from '../../parts/table.tsx'
 
 type Signal = PipelineLine['signals'][number]
 
-/** What came is what went, what was lost, and what waits: of each signal. */
+/** The item balance of each signal: received, exported, rejected, dropped and queued. */
 export function Ledger({ signals }: { readonly signals: readonly Signal[] }) {
   return (
-    <section class="card stack" aria-label="Balance">
-      <h2>Balance since the start</h2>
+    <section class="card stack" aria-label="Totals">
+      <h2>Totals since start</h2>
       <Table
         caption="Items by signal"
         rows={signals}
@@ -17,18 +17,18 @@ export function Ledger({ signals }: { readonly signals: readonly Signal[] }) {
         columns={[
           { name: 'Signal', cell: ({ signal }) => signal },
           {
-            name: 'Taken in',
+            name: 'Received',
             number: true,
             cell: ({ collected, recovered, collected_per_s }) => (
               <>
                 {whole(collected)}
-                {recovered > 0 ? ` + ${whole(recovered)} found on disk` : ''}
+                {recovered > 0 ? ` + ${whole(recovered)} recovered from disk` : ''}
                 <p class="soft">{short(collected_per_s)}/s</p>
               </>
             ),
           },
           {
-            name: 'Delivered',
+            name: 'Exported',
             number: true,
             cell: ({ exported, exported_per_s }) => (
               <>
@@ -37,10 +37,10 @@ export function Ledger({ signals }: { readonly signals: readonly Signal[] }) {
               </>
             ),
           },
-          { name: 'Refused', number: true, cell: ({ rejected }) => whole(rejected) },
+          { name: 'Rejected', number: true, cell: ({ rejected }) => whole(rejected) },
           { name: 'Dropped', cell: Lost },
-          { name: 'Waiting', cell: Queue },
-          { name: 'The sum', cell: Sum },
+          { name: 'Queued', cell: Queue },
+          { name: 'Balance', cell: Sum },
         ]}
       />
     </section>
@@ -77,13 +77,13 @@ function Queue({ queued, queued_bytes, capacity_bytes, full_in_s, oldest_ms, dur
         aria-label={`Queue ${percent(full)} full`}
         title={
           durable
-            ? `${bytes(queued_bytes)} on disk, which all signals share; room for ${bytes(capacity_bytes)}`
+            ? `${bytes(queued_bytes)} on disk, shared by all signals; current limit ${bytes(capacity_bytes)}`
             : `${bytes(queued_bytes)} of ${bytes(capacity_bytes)} in memory`
         }
       />
       <p class="soft">
         {percent(full)} full, {durable ? 'on disk' : 'in memory'}
-        {oldest_ms > 0 ? `, the oldest ${duration(oldest_ms)}` : ''}
+        {oldest_ms > 0 ? `, oldest ${duration(oldest_ms)}` : ''}
       </p>
       {full_in_s === null ? null : <p class="bad-text">✕ full in {duration(full_in_s * 1000)}</p>}
     </>
@@ -93,5 +93,5 @@ function Queue({ queued, queued_bytes, capacity_bytes, full_in_s, oldest_ms, dur
 function Sum({ collected, recovered, exported, rejected, dropped, queued }: Signal) {
   const lost = dropped.reduce((sum, { items }) => sum + items, 0)
   const rest = collected + recovered - exported - rejected - lost - queued
-  return rest === 0 ? <>✓ adds up</> : <b class="bad-text">✕ {whole(rest)} are not accounted for</b>
+  return rest === 0 ? <>✓ balanced</> : <b class="bad-text">✕ {whole(rest)} unaccounted for</b>
 }

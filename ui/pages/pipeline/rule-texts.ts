@@ -1,4 +1,4 @@
-// Texts of rules: what they look like, and where they go.
+// Texts of rules: examples, and their place in the configuration file.
 
 export interface Example {
   readonly name: string
@@ -31,7 +31,7 @@ export const examples: readonly Example[] = [
 `,
   },
   {
-    name: 'Redact numbers of orders',
+    name: 'Redact order numbers',
     rules: `pii_redaction:
   enabled: true
   scan_span_names: true

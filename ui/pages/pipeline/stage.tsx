@@ -12,11 +12,11 @@ type Node = PipelineLine['nodes'][number]
 type Signal = Node['signals'][number]
 type Item = Extract<TapLine, { kind: 'item' }>
 
-/** One part, with what it says of itself and what comes by. */
+/** One stage with its details and live items. */
 export function Stage({ node: { name, kind, state, reason, facts, signals } }: { readonly node: Node }) {
   const tapped = useSignal<Signal | ''>('')
   return (
-    <Drawer title={`${kind} ${name}`} onClose={() => setParameters({ node: '' })}>
+    <Drawer title={`${kinds[kind]}: ${name}`} onClose={() => setParameters({ node: '' })}>
       <p>
         <Pill level={state} /> {reason}
       </p>
@@ -26,10 +26,10 @@ export function Stage({ node: { name, kind, state, reason, facts, signals } }: {
           <dd key={`${what} is`}>{value}</dd>,
         ])}
       </dl>
-      <h3>Tap: items as they leave the processors</h3>
+      <h3>Tap: items after all processors</h3>
       <Choice
         label="Signal to tap"
-        values={[['', 'none'], ...signals.map(each => [each, each] as const)]}
+        values={[['', 'None'], ...signals.map(each => [each, each] as const)]}
         value={tapped.value}
         onChoose={signal => {
           tapped.value = signal
@@ -38,6 +38,13 @@ export function Stage({ node: { name, kind, state, reason, facts, signals } }: {
       {tapped.value === '' ? null : <Tapped signal={tapped.value} />}
     </Drawer>
   )
+}
+
+const kinds: Readonly<Record<Node['kind'], string>> = {
+  source: 'Source',
+  processor: 'Processor',
+  queue: 'Queue',
+  exporter: 'Exporter',
 }
 
 const mostItems = 20
@@ -75,7 +82,7 @@ function Tapped({ signal }: { readonly signal: Signal }) {
               </li>
             ))}
           </ol>
-          {value.skipped > 0 ? <p class="note">{value.skipped} more came by.</p> : null}
+          {value.skipped > 0 ? <p class="note">{value.skipped} more not shown.</p> : null}
         </>
       )}
     </>

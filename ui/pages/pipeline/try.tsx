@@ -1,4 +1,4 @@
-// What would rules do to what comes by? Nothing is saved.
+// A trial of rules on live items. Nothing is saved.
 
 import { signal, useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
@@ -26,7 +26,7 @@ const signals = [
 type Signal = (typeof signals)[number][0]
 
 const mostItems = 20
-/** What comes rarely is asked for again: metrics and profiles come every 10 to 60 s. */
+/** Rare items need repeated requests: metrics and profiles arrive every 10 to 60 s. */
 const mostTries = 25
 
 /** Kept while other pages are looked at. */
@@ -34,7 +34,7 @@ const rules = signal(examples[0]!.rules)
 
 interface Result {
   readonly document: TryDocument
-  /** What was tried, which may have been changed since. */
+  /** The rules of this trial; the text may have changed since. */
   readonly rules: string
 }
 
@@ -79,7 +79,7 @@ function Trial() {
     running.current = controller
     const tried = rules.value
     error.value = ''
-    waiting.value = `Waiting for ${chosen} to come by …`
+    waiting.value = `Waiting for ${chosen} …`
     try {
       const document = await untilItems(chosen, tried, controller.signal, off => {
         waiting.value = `Still waiting for ${chosen}: ${off}`
@@ -91,7 +91,7 @@ function Trial() {
       if (controller.signal.aborted) return
       const { message } = failure as Error
       error.value =
-        failure instanceof ApiError ? message : 'the agent does not answer; it may have been stopped'
+        failure instanceof ApiError ? message : 'The agent does not answer; it may have stopped or restarted'
     }
     stop()
   }
@@ -99,8 +99,8 @@ function Trial() {
   return (
     <div class="stack">
       <p class="note">
-        What would these rules do to items that come by now? They have passed the processors that run, with
-        personal data replaced as in all that is shown here. Nothing is saved, sent or changed.
+        Shows the effect of these rules on items that arrive now, after the running processors. Personal data
+        is replaced, as everywhere on this page. Nothing is saved, sent or changed.
       </p>
       <div class="row">
         <Choice
@@ -130,7 +130,7 @@ function Trial() {
         ))}
       </div>
       <label class="stack" for="try-rules">
-        Rules: YAML as it stands below pipeline
+        Rules: YAML as below pipeline
       </label>
       <textarea
         id="try-rules"
@@ -151,15 +151,16 @@ function Trial() {
         }}
       />
       <p id="try-help" class="note">
-        Keys: limits, transform, pii_redaction. Ctrl-Enter tries them. Variables and files are not put in.
+        Keys: limits, transform, pii_redaction. Ctrl-Enter runs the trial. Variables and files are not
+        expanded.
       </p>
       <div class="row">
         <button type="button" onClick={() => void start()} disabled={waiting.value !== ''}>
-          Try
+          Run trial
         </button>
         {waiting.value === '' ? null : (
           <button type="button" onClick={stop}>
-            Stop
+            Stop trial
           </button>
         )}
         <span role="status">{waiting.value}</span>
@@ -174,7 +175,7 @@ function Trial() {
   )
 }
 
-/** What comes rarely takes more than one question, each of which waits for 3 s; and others may be trying rules. */
+/** Rare items need several requests of 3 s each; another trial may also be in progress. */
 async function untilItems(
   of: Signal,
   text: string,
@@ -201,21 +202,21 @@ function summaryOf({ problems, items, off }: TryDocument): string {
   if (problems.length > 0) return `${problems.length} ${problems.length === 1 ? 'problem' : 'problems'}`
   if (items.length === 0) return off
   const of = (fate: Item['fate']) => items.filter(each => each.fate === fate).length
-  return `Of ${items.length} items ${of('dropped')} are dropped, ${of('changed')} changed, ${of('same')} left as they are.`
+  return `${items.length} items: ${of('dropped')} dropped, ${of('changed')} changed, ${of('same')} unchanged.`
 }
 
 function Outcome({ document, rules: tried }: Result) {
   const { problems, items, notes, skipped, off } = document
   const stale = tried !== rules.value
   return (
-    <section class="stack" aria-label="What the rules do">
-      {stale ? <p class="notice">The rules were changed since; this is of those before.</p> : null}
+    <section class="stack" aria-label="Result of the trial">
+      {stale ? <p class="notice">The rules have changed since this trial.</p> : null}
       {problems.length > 0 ? (
         <Problems {...{ problems, tried }} />
       ) : (
         <>
           <p>{summaryOf(document)}</p>
-          {skipped > 0 && off === '' ? <p class="note">{skipped} more were too large to be tried.</p> : null}
+          {skipped > 0 && off === '' ? <p class="note">{skipped} more were too large to try.</p> : null}
           <ul class="note">
             {notes.map(note => (
               <li key={note}>{note}</li>
@@ -223,7 +224,7 @@ function Outcome({ document, rules: tried }: Result) {
           </ul>
           {items.length === 0 ? null : <Items items={items} />}
           <p>
-            To keep them, put this into the file of the configuration, and check it with{' '}
+            To apply these rules, add this to the configuration file, and check it with{' '}
             <Command text="svc validate" />
           </p>
           <div>
@@ -264,7 +265,7 @@ function Problems({ problems, tried }: Pick<TryDocument, 'problems'> & { readonl
 }
 
 const levels = { same: 'off', changed: 'note', dropped: 'bad' } as const
-/** What the rules touch comes first. */
+/** Items that the rules affect come first. */
 const fates: readonly Item['fate'][] = ['dropped', 'changed', 'same']
 
 function Items({ items }: { readonly items: readonly Item[] }) {
@@ -276,7 +277,7 @@ function Items({ items }: { readonly items: readonly Item[] }) {
   return (
     <>
       <Table
-        caption="Items, and what the rules do to them"
+        caption="Items and their outcomes"
         rows={rows}
         rowKey={({ i }) => i}
         mark={({ i }) => (i === chosen.value ? 'chosen' : '')}
@@ -287,11 +288,11 @@ function Items({ items }: { readonly items: readonly Item[] }) {
           {
             name: 'Outcome',
             value: ({ fate }) => fate,
-            cell: ({ fate }) => <Pill level={levels[fate]} text={fate} />,
+            cell: ({ fate }) => <Pill level={levels[fate]} text={fate === 'same' ? 'unchanged' : fate} />,
           },
           { name: 'Changes', cell: item => <Changes {...item} /> },
           {
-            name: 'Whole',
+            name: 'OTLP',
             cell: ({ i, title }) => (
               <button
                 type="button"
@@ -301,7 +302,7 @@ function Items({ items }: { readonly items: readonly Item[] }) {
                   chosen.value = i === chosen.value ? -1 : i
                 }}
               >
-                OTLP<span class="unseen"> of {title}</span>
+                Show OTLP<span class="unseen"> of {title}</span>
               </button>
             ),
           },
@@ -322,7 +323,7 @@ function Otlp({ what, value }: { readonly what: string; readonly value: unknown 
     <div>
       <h3>OTLP {what}</h3>
       {value === null ? (
-        <p class="note">Nothing: it is dropped.</p>
+        <p class="note">Dropped.</p>
       ) : (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: keys scroll it
         <pre class="otlp" tabIndex={0}>

@@ -24,11 +24,11 @@ export interface FlameTree {
   readonly type: Uint32Array
   readonly self: Float64Array
   readonly sum: Float64Array
-  /** `sum` in what it is compared with; undefined: it is compared with nothing. */
+  /** `sum` in the profile to compare with; undefined without one. */
   readonly base: Float64Array | undefined
   /** Where a node begins from the left, in the unit of the values. */
   readonly left: Float64Array
-  /** Tells nodes apart by the functions above them: the same in the next document. */
+  /** Identifies nodes by the functions above them; stable between documents. */
   readonly path: Uint32Array
   /** By depth, into `rowNodes`; one more than there are rows. */
   readonly rowStart: Uint32Array
@@ -76,7 +76,7 @@ export function nodeOfPath(tree: FlameTree, path: number): number {
   return tree.path.indexOf(path)
 }
 
-/** What a function, by its name, calls: all its stacks put upon each other. Undefined: it is not in the tree. */
+/** The merged callees of a function, by its name. Undefined: the function is not in the tree. */
 export function callsOf(tree: FlameTree, name: string): FlameTree | undefined {
   const wanted = tree.names.indexOf(name)
   const first = tree.name.indexOf(wanted)
@@ -92,7 +92,7 @@ export function callsOf(tree: FlameTree, name: string): FlameTree | undefined {
   return flameTree(merged.columns())
 }
 
-/** Trees that are put upon each other. */
+/** Merged trees. */
 class Merged {
   readonly #tree: FlameTree
   readonly #children = new Map<number, number>()
@@ -156,7 +156,7 @@ class Merged {
   }
 }
 
-/** Whoever names no parent is below the root. */
+/** A node without a parent is below the root. */
 function aboveOf(parent: readonly number[], node: number): number {
   return Math.max(0, parent[node]!)
 }
@@ -189,7 +189,7 @@ function ends(parent: Int32Array): Uint32Array {
   return end
 }
 
-/** Siblings stand side by side from the left of their parent; what the parent did itself is to their right. */
+/** Children start at the left of their parent; the parent's self value is to their right. */
 function lefts(parent: Int32Array, sum: Float64Array): Float64Array {
   const left = new Float64Array(parent.length)
   const next = new Float64Array(parent.length)

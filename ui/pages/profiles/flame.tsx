@@ -28,11 +28,11 @@ import { changeText, TopTable } from './top-table.tsx'
 export interface FlameProps {
   readonly url: string
   readonly title: string
-  /** By which what it is compared with is multiplied, so that both are of the same time. */
+  /** Factor for the profile to compare with, so that both cover the same time. */
   readonly baseFactor: number
   /** Of a file that is downloaded. */
   readonly fileName: string
-  /** Where a fresh recording comes from. */
+  /** Path that records a new profile. */
   readonly recording: string
 }
 
@@ -40,7 +40,7 @@ export interface FlameProps {
 export function Flame(props: FlameProps) {
   const reading = useDocument<FlameDocument>(props.url)
   return (
-    <Reading of={reading} what="the stacks">
+    <Reading of={reading} what="the flame graph">
       {() => <Stacks {...props} flame={reading.value!} />}
     </Reading>
   )
@@ -70,7 +70,7 @@ function Stacks({ flame, title, baseFactor, fileName, recording }: FlameProps & 
   const hovered = useSignal(-1)
   const last = useRef(tree)
   useLayoutEffect(() => {
-    // What is chosen stays so in the next document.
+    // The selected node stays selected in the next document.
     const path = last.current.path[chosen.peek()]
     chosen.value = path === undefined ? -1 : nodeOfPath(tree, path)
     hovered.value = -1
@@ -85,7 +85,7 @@ function Stacks({ flame, title, baseFactor, fileName, recording }: FlameProps & 
   const told = (node: number) =>
     [
       tree.names[tree.name[node]!],
-      `${share(tree.sum[node]!)} in all, ${share(tree.self[node]!)} by itself`,
+      `total ${share(tree.sum[node]!)}, self ${share(tree.self[node]!)}`,
       compared ? changeText(tree.sum[node]!, tree.base![node]!, unit) : '',
       `level ${tree.depth[node]! + 1}`,
     ]
@@ -102,14 +102,16 @@ function Stacks({ flame, title, baseFactor, fileName, recording }: FlameProps & 
     return (
       <div class="card">
         <Empty
-          title="Nothing was sampled here"
-          why="In these intervals this service did not run, or not long enough to be met. Choose more intervals, or all services."
+          title="No samples"
+          why="In these intervals this service did not run, or not long enough to be sampled. Select more intervals, or all services."
         />
       </div>
     )
   const top = functions.rows[0]
-  const summary = `${withUnit(shown, unit)}${zoom > 0 ? `, ${share(shown)} of all` : ''}${
-    top === undefined ? '' : `; most by itself: ${top.name} with ${share(top.self, shown)}`
+  const summary = `${withUnit(shown, unit)}${zoom > 0 ? `, ${share(shown)} of the total` : ''}${
+    top === undefined
+      ? ''
+      : `; top self ${unit === 'bytes' ? 'memory' : 'time'}: ${top.name} with ${share(top.self, shown)}`
   }.`
   return (
     <>
@@ -119,20 +121,20 @@ function Stacks({ flame, title, baseFactor, fileName, recording }: FlameProps & 
           <span>
             {calls === undefined ? (
               <>
-                <code>{focus}</code> is not in these intervals: all is shown.
+                <code>{focus}</code> is not in these intervals; showing everything.
               </>
             ) : (
               <>
-                Only what <code>{focus}</code> calls, from all of its callers.
+                Showing only calls below <code>{focus}</code>, from all of its callers.
               </>
             )}
           </span>
           <button type="button" onClick={() => setParameters({ focus: '', at: '' })}>
-            Show all
+            Remove focus
           </button>
         </p>
       ) : null}
-      <h2 class="unseen">Where it went</h2>
+      <h2 class="unseen">Flame graph</h2>
       <div class="columns profile">
         <Figure title={title} summary={summary} table={table}>
           <div class="tools">
@@ -147,26 +149,26 @@ function Stacks({ flame, title, baseFactor, fileName, recording }: FlameProps & 
               <Choice
                 label="Colours"
                 values={[
-                  ['kind', 'by kind'],
-                  ['package', 'by package'],
+                  ['kind', 'By kind'],
+                  ['package', 'By package'],
                 ]}
                 value={byPackage ? 'package' : 'kind'}
                 onChoose={by => setParameters({ by: by === 'package' ? by : '' })}
               />
             )}
             <button type="button" disabled={zoom === 0} onClick={() => zoomTo(tree.parent[zoom]!)}>
-              Out
+              Zoom out
             </button>
             <button type="button" disabled={zoom === 0} onClick={() => zoomTo(0)}>
-              Reset
+              Reset zoom
             </button>
           </div>
           <p class="found soft" role="status">
             {matches === undefined
               ? ''
               : matches.functions === 0
-                ? `Nothing here is called ${q.startsWith('"') ? q : `“${q}”`}.`
-                : `${matches.functions === 1 ? 'One function matches' : `${matches.functions} functions match`}, with ${withUnit(matches.sum, unit)}: ${share(matches.sum, shown)} of what is shown.`}
+                ? `No function matches ${q.startsWith('"') ? q : `“${q}”`}.`
+                : `${matches.functions === 1 ? 'One function matches' : `${matches.functions} functions match`}, with ${withUnit(matches.sum, unit)}: ${share(matches.sum, shown)} of the graph.`}
           </p>
           <Details tree={tree} zoom={zoom} chosen={chosen} hovered={hovered} unit={unit} share={share} />
           <Icicle
@@ -185,16 +187,16 @@ function Stacks({ flame, title, baseFactor, fileName, recording }: FlameProps & 
           <Cut flame={flame} share={share} />
         </Figure>
         <section class="card stack" key={focus}>
-          <h3>Functions{zoom > 0 ? ' below the zoom' : ''}</h3>
+          <h3>Functions{zoom > 0 ? ' in the zoomed part' : ''}</h3>
           {table()}
         </section>
       </div>
       <div class="row">
         <button type="button" onClick={() => download(`${fileName}.folded`, folded(tree, zoom))}>
-          Download what is shown as folded text
+          Download folded text
         </button>
         <a href={recording} download="">
-          Record 10 s anew, as pprof
+          Record a new profile (10 s, pprof)
         </a>
       </div>
     </>
@@ -217,7 +219,7 @@ function Details({
   readonly unit: string
   readonly share: (value: number, of?: number) => string
 }) {
-  // Both may still be those of the tree before.
+  // Both may still be nodes of the previous tree.
   const node = [hovered.value, chosen.value].find(at => at >= 0 && at < tree.count) ?? zoom
   const name = tree.names[tree.name[node]!]!
   const file = tree.files[tree.file[node]!]!
@@ -234,7 +236,7 @@ function Details({
         <bdi class="mono">{name}</bdi>
       </p>
       <p class="soft">
-        {withUnit(sum, unit)} in all ({share(sum)}), {withUnit(self, unit)} by itself ({share(self)})
+        total {withUnit(sum, unit)} ({share(sum)}), self {withUnit(self, unit)} ({share(self)})
         {base === undefined ? '' : `; before ${withUnit(base, unit)}: ${changeText(sum, base, unit)}`}
       </p>
       <p class="soft">
@@ -281,7 +283,7 @@ function Missing({ flame }: { readonly flame: FlameDocument }) {
     <details class="notice">
       <summary>
         Some frames have no names: {flame.missing[0]!.reason}
-        {flame.missing.length > 1 ? ` (${flame.missing.length} reasons in all)` : ''}.
+        {flame.missing.length > 1 ? ` (${flame.missing.length} reasons)` : ''}.
       </summary>
       <ul class="stack">
         {flame.missing.map(({ reason, value }) => (
@@ -297,7 +299,7 @@ function Missing({ flame }: { readonly flame: FlameDocument }) {
   )
 }
 
-/** More nodes than are told at first. */
+/** Larger node limit, on request. */
 export const allNodes = 200_000
 
 function Cut({
@@ -310,10 +312,10 @@ function Cut({
   if (!(flame.cut > 0)) return null
   return (
     <p class="note row">
-      {share(flame.cut, flame.total)} is in stacks too small to be told here.
+      {share(flame.cut, flame.total)} is in stacks too small to show.
       {parameter('all') === '1' ? null : (
         <button type="button" class="quiet" onClick={() => setParameters({ all: 1 })}>
-          Show more of them
+          Show more stacks
         </button>
       )}
     </p>

@@ -2,7 +2,7 @@
 
 import type { FlameTree } from './flame-tree.ts'
 
-/** Values are whole numbers in the unit of the tree. The names of functions lose what the form has signs for. */
+/** Values are whole numbers in the unit of the tree. Separators of the format are removed from function names. */
 export function folded(tree: FlameTree, node = 0): string[] {
   const names = tree.names.map(name => name.replace(/;/g, ':').replace(/[\r\n]+/g, ' '))
   const lines: string[] = []

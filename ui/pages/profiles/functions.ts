@@ -1,4 +1,4 @@
-// What a tree says of functions: which took most, what matches a search.
+// Functions of a tree: the largest ones, and matches of a search.
 
 import type { FlameTree } from './flame-tree.ts'
 
@@ -7,18 +7,18 @@ export interface FunctionRow {
   readonly name: string
   readonly file: string
   readonly type: string
-  /** By itself. */
+  /** Self value. */
   readonly self: number
   /** With all that it called; a call of itself counts once. */
   readonly total: number
-  /** `total` in what it is compared with. */
+  /** `total` in the profile to compare with. */
   readonly base: number
   /** Places in the tree. */
   readonly places: number
 }
 
 export interface Functions {
-  /** Those with the most of themselves, in total and, where it is compared, of change; the largest of themselves first. */
+  /** The largest functions by self value, by total and, in a comparison, by change; largest self value first. */
   readonly rows: readonly FunctionRow[]
   readonly count: number
 }
@@ -102,7 +102,7 @@ export interface Matches {
   /** By node: 1, it matches. */
   readonly nodes: Uint8Array
   readonly functions: number
-  /** Sum of what matches at and below a node, each stack once. */
+  /** Sum of matches at and below a node, each stack once. */
   readonly sum: number
 }
 

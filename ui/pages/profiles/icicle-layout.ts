@@ -1,5 +1,5 @@
-// Where the bars of an icicle are: which part of it is looked at, what is in a row, what is at a point. The root is at
-// the top. Nothing is laid out again for a zoom: rows are sorted, so that what is visible is found.
+// Layout of an icicle: the visible part, the nodes of a row, the node at a point. The root is at the top. Zooming does
+// not lay out again: rows are sorted, so visible nodes are found by search.
 
 import type { FlameTree } from './flame-tree.ts'
 
@@ -20,7 +20,7 @@ export function viewOf(tree: FlameTree, node: number): View {
   return { left, right: left + (tree.sum[at] || 1) }
 }
 
-/** The place in `rowNodes` of the first node of a row that goes beyond a point; the end of the row where none does. */
+/** Index in `rowNodes` of the first node of a row beyond a point; the end of the row if there is none. */
 export function firstBeyond(tree: FlameTree, depth: number, point: number): number {
   const { rowNodes, rowStart, left, sum } = tree
   let low = rowStart[depth] ?? 0
@@ -73,7 +73,7 @@ export function nodeAt(tree: FlameTree, depth: number, point: number): number {
 
 export type Direction = 'up' | 'down' | 'left' | 'right'
 
-/** Whom an arrow key leads to: the parent, the largest child, a sibling. The node itself where there is none. */
+/** Target of an arrow key: the parent, the largest child or a sibling. The node itself if there is none. */
 export function neighbour(tree: FlameTree, node: number, direction: Direction): number {
   const { parent, end } = tree
   const above = parent[node]!

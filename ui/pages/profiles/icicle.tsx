@@ -21,12 +21,12 @@ export interface IcicleProps {
   /** The node that is as wide as the picture. */
   readonly zoom: number
   readonly shades: Shades
-  /** Shades tell what became of a bar. */
+  /** Shades show changes. */
   readonly changes: boolean
   readonly matches: Uint8Array | undefined
-  /** What stands in a bar. */
+  /** Text in a bar. */
   readonly label: (node: number) => string
-  /** The same for those who cannot see it. */
+  /** Text for screen readers. */
   readonly told: (node: number) => string
   /** -1: none. */
   readonly chosen: Signal<number>
@@ -40,10 +40,10 @@ const arrows: Readonly<Record<string, Direction>> = {
   ArrowLeft: 'left',
   ArrowRight: 'right',
 }
-/** What moves less far is a click. */
+/** Shorter moves are clicks. */
 const dragPx = 4
 
-/** A flame graph with the root on top, on a canvas. Arrow keys move from frame to frame, Enter zooms, Escape goes out. */
+/** A flame graph on a canvas, root on top. Arrow keys move between frames, Enter zooms in, Escape zooms out. */
 export function Icicle(props: IcicleProps) {
   const { tree, zoom, chosen, hovered } = props
   const box = useRef<HTMLDivElement>(null)
@@ -192,7 +192,7 @@ export function Icicle(props: IcicleProps) {
       tabIndex={0}
       role="application"
       aria-roledescription="flame graph"
-      aria-label="Flame graph, the root on top. Arrow keys go to the caller, what it calls and what stands beside it; Enter zooms, Escape goes out."
+      aria-label="Flame graph, root on top. Arrow keys move to callers, callees and neighbours; Enter zooms in, Escape zooms out."
       onKeyDown={press}
       onScroll={paintSoon}
       onPointerDown={event => {

@@ -17,8 +17,8 @@ export interface Range {
 }
 
 /**
- * The intervals whose middle lies between two times; where these are 0, or have left the window, those of the last
- * `spanMs`. There is one at the least. Undefined: there are no intervals.
+ * The intervals whose middle is between two times; if these are 0, or have left the window, the intervals of the last
+ * `spanMs`, at least one. Undefined: there are no intervals.
  */
 export function chosenIntervals(
   intervals: readonly Interval[],

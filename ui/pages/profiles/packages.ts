@@ -1,4 +1,4 @@
-// What a frame belongs to: the kind of its code, its package.
+// The kind of code and the package of a frame.
 
 const kinds: Readonly<Record<string, readonly [title: string, series: number]>> = {
   native: ['native', 1],
@@ -16,7 +16,7 @@ const kinds: Readonly<Record<string, readonly [title: string, series: number]>> 
   luajit: ['Lua', 3],
 }
 
-/** A kind of code in words; '' where it is none. */
+/** A kind of code in words; '' if unknown. */
 export function kindTitle(type: string): string {
   return kinds[type]?.[0] ?? type
 }
@@ -26,7 +26,7 @@ export function kindSeries(type: string): number {
   return type === '' ? 0 : (kinds[type]?.[1] ?? 8)
 }
 
-/** The package, module, library or program of a function; '' where nothing tells. */
+/** The package, module, library or program of a function; '' if unknown. */
 export function packageOf(name: string, file: string, type: string): string {
   if (type === 'kernel') return 'kernel'
   if (type === 'go') return goPackage(name) || lastPart(file)

@@ -21,7 +21,7 @@ export interface Colours {
   readonly accent: string
 }
 
-/** What shades look like now. `changes`: they tell what became of a bar, and not what it is. */
+/** Current colours of the shades. `changes`: shades show changes instead of kinds. */
 export function coloursNow(changes: boolean): Colours {
   const pencil = document.createElement('canvas').getContext('2d')!
   const series = Array.from({ length: 8 }, (_, i) => mixed(pencil, `var(--series-${i + 1})`, 0.4))
@@ -53,7 +53,7 @@ export interface Picture {
   readonly hovered: number
 }
 
-/** What part of it is seen, in CSS pixels. */
+/** The visible part, in CSS pixels. */
 export interface Opening {
   readonly widthPx: number
   readonly heightPx: number
@@ -137,7 +137,7 @@ function outline(
   context.strokeRect(x + 1, y + 1, Math.max(1, width - gapPx - 2), rowPx - gapPx - 2)
 }
 
-/** `share` of a role upon the surface, as a canvas reads it fastest. */
+/** `share` of a role on the surface, in the form that canvases parse fastest. */
 function mixed(pencil: CanvasRenderingContext2D, role: string, share: number): string {
   const [upper, lower] = [computed(role), computed('var(--surface)')]
   pencil.fillStyle = `color-mix(in srgb, ${upper} ${Math.round(share * 100)}%, ${lower})`

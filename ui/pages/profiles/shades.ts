@@ -1,5 +1,5 @@
-// Which shade each bar has: by the kind of its code, by its package, or by how it changed. Shades are numbers; what they
-// look like is for whoever paints them.
+// The shade of each bar: by kind of code, by package or by change. Shades are numbers; their colours are those of
+// `paint.ts`.
 
 import { type FlameTree, hash } from './flame-tree.ts'
 import { kindSeries, kindTitle, packageOf } from './packages.ts'
@@ -14,11 +14,11 @@ export interface Shades {
 export interface ShadeTitle {
   readonly shade: number
   readonly title: string
-  /** Sum of those that have it themselves; null where that says nothing. */
+  /** Sum of the self values with this shade; null if it has no meaning. */
   readonly value: number | null
 }
 
-/** Shades 1 to 8 are those of series; 0 is that of no kind. */
+/** Shades 1 to 8 are series colours; 0 is for an unknown kind. */
 const seriesShades = 8
 const mostTitles = 10
 
@@ -57,7 +57,7 @@ export function shadesByPackage(tree: FlameTree): Shades {
   )
 }
 
-/** 0: as before; 1 to `changeSteps`: more, ever more of it; the same again: less. */
+/** 0: unchanged; 1 to `changeSteps`: increases, by size; the same number again: decreases. */
 export function shadesByChange(tree: FlameTree): Shades {
   const shade = new Uint8Array(tree.count)
   for (let node = 0; node < tree.count; node++) {
@@ -95,7 +95,7 @@ function shaded(tree: FlameTree, shadeOf: (node: number) => number, titleOf: (no
     else sum.value += tree.self[node]!
   }
   const legend = [...sums]
-    .map(([title, sum]) => ({ title: title === '' ? 'not known' : title, ...sum }))
+    .map(([title, sum]) => ({ title: title === '' ? 'unknown' : title, ...sum }))
     .sort((a, b) => b.value - a.value)
   return { shade, legend: legend.slice(0, mostTitles) }
 }

@@ -10,7 +10,7 @@ export interface TimelineProps {
   readonly title: string
   readonly line: ProfilesLine
   readonly chosen: Chosen
-  /** What it is compared with. */
+  /** The intervals to compare with. */
   readonly before: Chosen | undefined
   /** Undefined: the last ones. `done`: the choice is made, and not under way. */
   readonly onChoose: (chosen: Chosen | undefined, done: boolean) => void
@@ -67,8 +67,8 @@ export function Timeline({ title, line, chosen, before, onChoose }: TimelineProp
         // biome-ignore lint/a11y/noNoninteractiveTabindex: keys choose in it
         tabIndex={0}
         role="application"
-        aria-roledescription="time line"
-        aria-label="Intervals. Arrow keys choose one, with Shift more of them; Home all, Escape the newest."
+        aria-roledescription="timeline"
+        aria-label="Intervals. Arrow keys select one, with Shift several; Home selects all, Escape the newest."
         onKeyDown={press}
         onPointerDown={event => {
           if (event.button !== 0) return
@@ -133,10 +133,10 @@ function IntervalsTable({ line, chosen, onChoose }: Pick<TimelineProps, 'line' |
       cell: i => withUnit(intervals[i]!.value, unit),
     },
     {
-      name: 'Shown',
+      name: 'Selection',
       cell: i => (
         <button type="button" class="quiet" onClick={() => onChoose({ first: i, last: i }, true)}>
-          {isIn(i) ? 'yes; only this' : 'only this'}
+          {isIn(i) ? 'Selected; show only this' : 'Show only this'}
         </button>
       ),
     },

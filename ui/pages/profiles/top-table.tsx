@@ -12,7 +12,7 @@ export interface TopTableProps {
   readonly compared: boolean
 }
 
-/** The functions that took most, by themselves and with what they called. A press finds one in the picture. */
+/** The largest functions by self and total value. Pressing one finds it in the flame graph. */
 export function TopTable({ functions, total, unit, compared }: TopTableProps) {
   const share = (value: number) => percent(total > 0 ? (100 * value) / total : 0)
   const lines = (upper: string, lower: string) => (
@@ -46,10 +46,10 @@ export function TopTable({ functions, total, unit, compared }: TopTableProps) {
             <button
               type="button"
               class="quiet"
-              aria-label={`focus: only what ${row.name} calls`}
+              aria-label={`Focus on ${row.name} and what it calls`}
               onClick={() => setParameters({ focus: row.name, at: '' }, { replace: false })}
             >
-              focus
+              Focus
             </button>
           </span>
         </div>
@@ -69,7 +69,7 @@ export function TopTable({ functions, total, unit, compared }: TopTableProps) {
   return (
     <>
       <Table
-        caption="Functions that took most"
+        caption="Top functions"
         columns={columns}
         rows={rows}
         rowKey={({ key }) => key}
@@ -77,7 +77,7 @@ export function TopTable({ functions, total, unit, compared }: TopTableProps) {
       />
       {count > rows.length ? (
         <p class="note">
-          The largest {rows.length} of {count} functions.
+          Top {rows.length} of {count} functions.
         </p>
       ) : null}
     </>
@@ -86,7 +86,7 @@ export function TopTable({ functions, total, unit, compared }: TopTableProps) {
 
 /** `+1.2 s` and `+34 %`, `new` or `gone`. */
 function changed(now: number, before: number, unit: string): readonly [by: string, note: string] {
-  if (now === before) return ['the same', '']
+  if (now === before) return ['unchanged', '']
   const sign = now > before ? '+' : '−'
   const apart = Math.abs(now - before)
   const note = before === 0 ? 'new' : now === 0 ? 'gone' : `${sign}${percent((100 * apart) / before)}`

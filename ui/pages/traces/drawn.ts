@@ -1,10 +1,10 @@
-// A trace with what is reckoned from it, in numbers and in words.
+// A trace with computed values, in numbers and words.
 
 import type { TraceDocument } from '../../../src/api/ui/documents.ts'
 import { duration } from '../../lib/format.ts'
 import { criticalPath, gapsOf, type Span, type Stretch, type Tree, treeOf } from './waterfall.ts'
 
-/** A trace with what is reckoned from it. */
+/** A trace with computed values. */
 export interface Drawn {
   readonly trace: TraceDocument
   readonly tree: Tree
@@ -27,11 +27,11 @@ export function gapWords({ spans }: Tree, { span, from, to }: Stretch): string {
   const long = duration(to - from)
   const inside = spans[span]
   return inside === undefined
-    ? `${long} in which nothing that svc sees runs`
-    : `${long} in ${inside.name} of ${inside.service} itself, without a call`
+    ? `${long} without observed activity`
+    : `${long} in ${inside.name} of ${inside.service}, without a call`
 }
 
-/** What a span was asked for, where its name does not tell; '' where nothing is known. */
+/** The subject of a span, if its name does not contain it; '' if unknown. */
 export function subjectOf({ name, attributes }: Span): string {
   for (const key of subjects) {
     const value = attributes[key]
@@ -44,16 +44,16 @@ export function subjectOf({ name, attributes }: Span): string {
 
 const subjects = ['url.path', 'url.full', 'db.query.text', 'messaging.destination.name', 'dns.question.name']
 
-/** What there is to say of a span's place, in words. */
+/** Remarks on the position of a span, in words. */
 export function oddityWords(tree: Tree, i: number): string {
   const span = tree.spans[i]!
   switch (tree.oddity[i]) {
     case 'lost':
-      return 'its parent is not kept here'
+      return 'parent missing'
     case 'circle':
-      return 'its parents go in a circle, which is opened here'
+      return 'cycle of parents, broken here'
     case 'early':
-      return 'it begins before its parent: their clocks differ'
+      return 'starts before its parent: clocks differ'
     default:
       return span.estimated_parent ? 'estimated parent' : ''
   }

@@ -23,7 +23,7 @@ const sorts = [
 ] as const
 type Sort = (typeof sorts)[number][0]
 
-/** What a chosen interval is asked for again: traces may still be added to its end. */
+/** Refresh period of a selected interval: traces may still be added to its end. */
 const againMs = 5000
 
 function number(name: string): number {
@@ -68,7 +68,7 @@ export function FoundTraces() {
   const shown = choice === undefined ? live : { ...past, value: past.value && within(past.value, choice) }
   return (
     <>
-      <Head title="Traces" question="What was slow or failed?">
+      <Head title="Traces" subtitle="Slow and failed requests">
         <Choice
           label="Order"
           values={sorts}
@@ -82,18 +82,18 @@ export function FoundTraces() {
           if (line.off !== '' && line.spans_seen === 0)
             return (
               <div class="card">
-                <Empty title="There are no traces" why={line.off} command="svc doctor traces" />
+                <Empty title="No traces" why={line.off} command="svc doctor traces" />
               </div>
             )
           return (
             <>
               {line.off === '' ? null : <p class="notice">{line.off}</p>}
-              <h2 class="unseen">When</h2>
+              <h2 class="unseen">Request durations</h2>
               <HeatmapFigure line={line} seconds={windowSeconds.value} choice={choice} onChoose={choose} />
               <Filters services={line.services} errors={errors} choice={choice} />
-              <section class="card stack" aria-label="Traces that fit">
-                <h2 class="unseen">Traces that fit</h2>
-                <Reading of={shown} what="traces of the chosen interval">
+              <section class="card stack" aria-label="Matching traces">
+                <h2 class="unseen">Matching traces</h2>
+                <Reading of={shown} what="traces of the selected interval">
                   {() => (
                     <Found
                       line={shown.value!}
@@ -112,7 +112,7 @@ export function FoundTraces() {
   )
 }
 
-/** How far back an interval reaches, with something to spare: it is asked for with the agent's clock. */
+/** The interval relative to the agent's clock, with a margin. */
 function reachOf({ fromMs, toMs }: Chosen) {
   const now = Math.floor(agentNow() / againMs) * againMs
   return {
@@ -122,7 +122,7 @@ function reachOf({ fromMs, toMs }: Chosen) {
   }
 }
 
-/** What began within the interval. */
+/** Traces that started within the interval. */
 function within(line: TracesLine, { fromMs, toMs, minMs, maxMs }: Chosen): TracesLine {
   const traces = line.traces.filter(
     ({ start_ms, duration_ms }) =>
@@ -145,14 +145,14 @@ function Filters({
     <search class="row filters">
       <ServiceChoice services={services} />
       <TypedField label="Text in names and attributes" name="q" />
-      {choice === undefined ? <TypedField label="At least, in ms" name="min_ms" digits /> : null}
+      {choice === undefined ? <TypedField label="Minimum duration (ms)" name="min_ms" digits /> : null}
       <button type="button" aria-pressed={errors} onClick={() => setParameters({ errors: errors ? '' : 1 })}>
-        Failed only
+        Show failed only
       </button>
       {choice === undefined ? null : (
         <button type="button" onClick={() => choose(undefined, { step: true })}>
           {wordsOf(choice)} <span aria-hidden="true">✕</span>
-          <span class="unseen">: show all again</span>
+          <span class="unseen">: clear the selection</span>
         </button>
       )}
     </search>
@@ -186,11 +186,11 @@ function Found({
       <>
         <p class="note">
           {line.matched > line.traces.length
-            ? `${whole(line.traces.length)} of ${whole(line.matched)} traces that fit.`
+            ? `${whole(line.traces.length)} of ${whole(line.matched)} matching traces.`
             : line.matched === 1
-              ? 'One trace fits.'
-              : `${whole(line.matched)} traces fit.`}{' '}
-          {whole(kept)} of {whole(seen)} spans are kept: the last, the slow and the failed.
+              ? 'One matching trace.'
+              : `${whole(line.matched)} matching traces.`}{' '}
+          {whole(kept)} of {whole(seen)} spans are retained: the latest, slow and failed ones.
         </p>
         <TraceTable traces={line.traces} />
       </>
@@ -198,15 +198,15 @@ function Found({
   if (seen === 0)
     return (
       <Empty
-        title="No request was seen yet"
-        why="Ask a server of this host for something, with curl for example: it stands here two seconds later. If it does not, this tells why, for a port, a process or a service:"
+        title="No requests yet"
+        why="Send a request to a server on this host, for example with curl: it appears here two seconds later. If it stays missing, check the reason by port, process or service:"
         command="svc explain PORT"
       />
     )
   return (
     <Empty
-      title="No trace fits"
-      why={`${whole(kept)} of ${whole(seen)} spans are kept: the last, the slow and the failed. Ordinary ones go first.${chosen ? ' The picture counts each request; a trace takes as long as all of its requests together, and may stand further up.' : ''}`}
+      title="No matching traces"
+      why={`${whole(kept)} of ${whole(seen)} spans are retained: the latest, slow and failed ones. Ordinary spans are removed first.${chosen ? ' The heatmap counts each request; a trace lasts as long as all of its requests together, so it may be higher up.' : ''}`}
     >
       <button
         type="button"

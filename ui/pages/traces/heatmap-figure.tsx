@@ -1,5 +1,5 @@
 // The heatmap as a picture: time to the right, duration upwards, the fuller the stronger; failed requests have a dot.
-// Dragging, a click, or shift and the arrow keys choose a part of it.
+// Dragging, a click, or Shift and the arrow keys select a part of it.
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
@@ -39,14 +39,14 @@ export function HeatmapFigure({ line, seconds, choice, onChoose }: HeatmapProps)
   const grid = gridOf(line, seconds)
   return (
     <Figure
-      title="How long requests took"
+      title="Request durations"
       summary={summaryOf(grid)}
       table={() => <Columns grid={grid} onChoose={onChoose} />}
     >
       <Picture grid={grid} choice={choice} onChoose={onChoose} />
       <p class="summary">
-        Stronger: more requests. <span class="failed-dot" /> Some failed. Drag, click, or hold shift with the
-        arrow keys to choose; Escape shows all again.
+        Stronger colour: more requests. <span class="failed-dot" /> Some failed. Drag, click, or hold Shift
+        with the arrow keys to select; Escape clears the selection.
       </p>
     </Figure>
   )
@@ -59,7 +59,7 @@ interface PictureProps extends Omit<HeatmapProps, 'line' | 'seconds'> {
 function Picture({ grid, choice, onChoose }: PictureProps) {
   const canvas = useRef<HTMLCanvasElement>(null)
   const widthPx = useSignal(0)
-  /** Time and row of the cursor: it stays where it is when time goes on. */
+  /** Time and row of the cursor, which does not move with new data. */
   const cursor = useSignal<{ readonly atMs: number; readonly row: number } | undefined>(undefined)
   /** Where dragging or choosing with shift began. */
   const anchor = useRef<Cell | undefined>(undefined)
@@ -134,7 +134,7 @@ function Picture({ grid, choice, onChoose }: PictureProps) {
         style={{ height: `${heightPx}px` }}
         tabIndex={0}
         role="img"
-        aria-label="How long requests took. Arrow keys move the cursor, with shift they choose."
+        aria-label="Request durations. Arrow keys move the cursor; with Shift they select."
         onKeyDown={key}
         onPointerDown={event => {
           if (event.button !== 0 || grid.columns === 0) return
@@ -208,7 +208,7 @@ function rangeOf({ boundsMs }: Grid, row: number): string {
 }
 
 function summaryOf(grid: Grid): string {
-  if (grid.spans === 0) return 'No request was seen in this time.'
+  if (grid.spans === 0) return 'No requests in this window.'
   let slowest = grid.rows - 1
   const inRow = (row: number) => {
     let sum = 0
@@ -220,7 +220,7 @@ function summaryOf(grid: Grid): string {
   for (let sum = 0; sum * 2 < grid.spans; sum += inRow(median)) median++
   const one = grid.spans === 1
   const failed = grid.errors === 0 ? 'none failed' : `${whole(grid.errors)} failed`
-  return `${whole(grid.spans)} ${one ? 'request' : 'requests'} since ${time(grid.fromMs)}, half of them ${rangeOf(grid, median).replace(/^.* to /, 'within ')}, the slowest ${rangeOf(grid, slowest)}; ${failed}.`
+  return `${whole(grid.spans)} ${one ? 'request' : 'requests'} since ${time(grid.fromMs)}, half ${rangeOf(grid, median).replace(/^.* to /, 'within ')}, slowest ${rangeOf(grid, slowest)}; ${failed}.`
 }
 
 function paint(
@@ -326,19 +326,17 @@ function Columns({ grid, onChoose }: Pick<PictureProps, 'grid' | 'onChoose'>) {
     { name: 'Requests', number: true, value: ({ spans }) => spans, cell: ({ spans }) => whole(spans) },
     { name: 'Failed', number: true, value: ({ errors }) => errors, cell: ({ errors }) => whole(errors) },
     {
-      name: 'Half',
+      name: 'Median',
       number: true,
       value: ({ medianMs }) => medianMs,
       cell: ({ medianMs }) => bound(medianMs),
     },
     {
-      name: 'All',
+      name: 'Slowest',
       number: true,
       value: ({ slowestMs }) => slowestMs,
       cell: ({ slowestMs }) => bound(slowestMs),
     },
   ]
-  return (
-    <Table caption="How long requests took" columns={columns} rows={rows} rowKey={({ fromMs }) => fromMs} />
-  )
+  return <Table caption="Request durations" columns={columns} rows={rows} rowKey={({ fromMs }) => fromMs} />
 }

@@ -1,4 +1,4 @@
-// The cells of the heatmap: which part of them is shown, what a choice of them means, and how dark each is.
+// The cells of the heatmap: the visible part, the meaning of a selection, and the shades.
 
 import type { TracesLine } from '../../../src/api/ui/documents.ts'
 
@@ -53,7 +53,7 @@ export function shadeOf(count: number, most: number): number {
   return count <= 0 ? 0 : 0.14 + 0.86 * (Math.log1p(count - 1) / Math.log1p(Math.max(1, most - 1)))
 }
 
-/** What is chosen: traces that began between two times, and took between two durations. */
+/** A selection: traces that started between two times, with a duration between two bounds. */
 export interface Choice {
   readonly fromMs: number
   readonly toMs: number
@@ -79,7 +79,7 @@ export function choiceOf(grid: Grid, a: Cell, b: Cell): Choice {
   }
 }
 
-/** The corners of a choice; undefined where nothing of it is shown any longer. */
+/** The corners of a selection; undefined if none of it is visible. */
 export function cornersOf(grid: Grid, choice: Choice): readonly [low: Cell, high: Cell] | undefined {
   const left = Math.floor((choice.fromMs - grid.fromMs) / grid.stepMs)
   const right = Math.ceil((choice.toMs - grid.fromMs) / grid.stepMs) - 1

@@ -7,7 +7,7 @@ import { Pill, ServiceLink } from '../../parts/small.tsx'
 import { type Drawn, oddityWords } from './drawn.ts'
 import { selfMs } from './waterfall.ts'
 
-/** Logs are asked for so much before and after the span. */
+/** Logs are shown from this long before to this long after the span. */
 const aroundMs = 1000
 
 export function SpanDetails({
@@ -28,7 +28,7 @@ export function SpanDetails({
     to: Math.ceil(beganMs + span.duration_ms + aroundMs),
   }
   return (
-    <section class="card stack span-details" aria-label="The chosen span">
+    <section class="card stack span-details" aria-label="Selected span">
       <h2>
         <bdi>{span.name}</bdi>
       </h2>
@@ -40,14 +40,14 @@ export function SpanDetails({
       </p>
       {span.status_message !== '' ? <p class="bad-text">{span.status_message}</p> : null}
       <dl class="facts">
-        <dt>Took</dt>
+        <dt>Duration</dt>
         <dd>
           {duration(span.duration_ms)}
-          {tree.children[at]!.length > 0 ? `, ${duration(selfMs(tree, at))} of it itself` : ''}
+          {tree.children[at]!.length > 0 ? `, self time ${duration(selfMs(tree, at))}` : ''}
         </dd>
-        <dt>Critical</dt>
-        <dd>{critical.has(at) ? duration(critical.get(at)) : 'nobody waited for it'}</dd>
-        <dt>Began</dt>
+        <dt>Critical path</dt>
+        <dd>{critical.has(at) ? duration(critical.get(at)) : 'not on the critical path'}</dd>
+        <dt>Start</dt>
         <dd>
           {exactTime(beganMs)}, {duration(span.start_ms)} into the trace
         </dd>
@@ -58,7 +58,7 @@ export function SpanDetails({
               <button type="button" class="quiet parent" onClick={() => onChoose(parent)}>
                 <bdi>{tree.spans[parent]!.name}</bdi>
               </button>
-              {span.estimated_parent ? ' estimated from what its process did, not read from a header' : ''}
+              {span.estimated_parent ? ' (estimated from process activity, not read from a header)' : ''}
             </dd>
           </>
         ) : null}
@@ -76,7 +76,7 @@ export function SpanDetails({
       <ul class="row">
         {span.pid > 0 ? (
           <li>
-            <a href={hrefOf('logs', { pid: span.pid, ...interval })}>Logs of the process around then</a>
+            <a href={hrefOf('logs', { pid: span.pid, ...interval })}>Process logs around this time</a>
           </li>
         ) : null}
         <li>
@@ -91,12 +91,12 @@ export function SpanDetails({
           </a>
         </li>
         <li>
-          <a href={hrefOf('map', { focus: span.service })}>The service on the map</a>
+          <a href={hrefOf('map', { focus: span.service })}>Service on the map</a>
         </li>
       </ul>
       <Attributes title="Attributes" of={span.attributes} />
       <details>
-        <summary>Who made it</summary>
+        <summary>Resource</summary>
         <Attributes title="" of={trace.resources[span.resource] ?? {}} />
       </details>
     </section>

@@ -18,7 +18,7 @@ const whyKept: Readonly<Record<Trace['kept'], string>> = {
 export function TraceTable({ traces }: { readonly traces: readonly Trace[] }) {
   const longest = traces.reduce((most, { duration_ms }) => Math.max(most, duration_ms), 0)
   const columns: readonly Column<Trace>[] = [
-    { name: 'Began', cell: ({ start_ms }) => <span class="mono">{exactTime(start_ms)}</span> },
+    { name: 'Start', cell: ({ start_ms }) => <span class="mono">{exactTime(start_ms)}</span> },
     {
       name: 'Trace',
       cell: ({ trace_id, name }) => (
@@ -48,7 +48,7 @@ export function TraceTable({ traces }: { readonly traces: readonly Trace[] }) {
       name: 'Failed',
       cell: ({ errors }) => (errors > 0 ? <Pill level="bad" text={`${whole(errors)} failed`} /> : ''),
     },
-    { name: 'Kept as', cell: ({ kept }) => <span class="soft">{whyKept[kept]}</span> },
+    { name: 'Retained because', cell: ({ kept }) => <span class="soft">{whyKept[kept]}</span> },
   ]
   return (
     <Table caption="Traces" columns={columns} rows={traces} rowKey={({ trace_id }) => trace_id} most={500} />

@@ -17,7 +17,7 @@ import { type Drawn, drawnOf, gapWords } from './drawn.ts'
 import { SpanDetails } from './span-details.tsx'
 import { WaterfallRows } from './waterfall-rows.tsx'
 
-/** Spans of a trace that ended less than this ago may still come: each comes after its own end, those of peers later. */
+/** A trace may still grow for this long after its end: spans arrive after they end, spans of peers even later. */
 const growsMs = 15_000
 const againMs = 2000
 
@@ -28,7 +28,7 @@ export function TraceView({ id }: { readonly id: string }) {
   const waits = paused.value || hidden.value || reading.state !== 'live'
   useEffect(() => {
     if (waits || value === undefined) return
-    // A clock of somebody else may be ahead.
+    // The clock of another host may be ahead.
     if (Math.abs(agentNow() - value.start_ms - value.duration_ms) > growsMs) return
     const timer = setTimeout(() => setAgain(times => times + 1), againMs)
     return () => clearTimeout(timer)
@@ -36,11 +36,11 @@ export function TraceView({ id }: { readonly id: string }) {
   if (reading.missing && value === undefined)
     return (
       <>
-        <Head title="Trace" question={id} />
+        <Head title="Trace" subtitle={id} />
         <div class="card">
           <Empty
-            title="This trace is not in the window"
-            why="The window keeps the last, the slow and the failed for a while, and this one went, was never seen on this host, or its ID is another. How long and how much is kept: self_telemetry.ui.window and self_telemetry.ui.max_memory."
+            title="Trace not in the window"
+            why="The window retains the latest, slow and failed traces for a while. This one has been removed, was never seen on this host, or has another ID. To retain more, raise self_telemetry.ui.window and self_telemetry.ui.max_memory."
           >
             <a href={hrefOf('traces')}>All traces</a>
           </Empty>
@@ -64,10 +64,7 @@ function Trace({ trace }: { readonly trace: TraceDocument }) {
   const choose = (span: number) => setParameters({ span: trace.spans[span]!.span_id })
   return (
     <>
-      <Head
-        title={<bdi>{first?.name || 'Trace'}</bdi>}
-        question={`Where did ${duration(trace.duration_ms)} go?`}
-      >
+      <Head title={<bdi>{first?.name || 'Trace'}</bdi>} subtitle={`Trace of ${duration(trace.duration_ms)}`}>
         <a href={hrefOf('traces')}>All traces</a>
         <a href={hrefOf('logs', { trace_id: trace.trace_id })}>Logs of this trace</a>
       </Head>
@@ -97,7 +94,7 @@ function Facts({ drawn: { trace, tree, gaps } }: { readonly drawn: Drawn }) {
         <dd>
           <code>{trace.trace_id}</code> <Copy text={trace.trace_id} what="the trace ID" />
         </dd>
-        <dt>Began</dt>
+        <dt>Start</dt>
         <dd>{exactTime(trace.start_ms)}</dd>
         <dt>Spans</dt>
         <dd>
@@ -114,14 +111,14 @@ function Facts({ drawn: { trace, tree, gaps } }: { readonly drawn: Drawn }) {
       </dl>
       {lost > 0 ? (
         <p class="notice">
-          {lost === 1 ? 'One span has a parent' : `${whole(lost)} spans have parents`} that{' '}
-          {lost === 1 ? 'is' : 'are'} not kept here: made on another host, or no longer in the window.
+          {lost === 1 ? 'The parent of one span is' : `The parents of ${whole(lost)} spans are`} missing:
+          created on another host, or no longer in the window.
         </p>
       ) : null}
       {early > 0 ? (
         <p class="notice">
-          {early === 1 ? 'One span begins' : `${whole(early)} spans begin`} before the parent: the clocks of
-          those who told them differ.
+          {early === 1 ? 'One span starts' : `${whole(early)} spans start`} before the parent: the clocks of
+          their sources differ.
         </p>
       ) : null}
     </div>
@@ -132,12 +129,12 @@ function summaryOf({ trace, critical }: Drawn): string {
   let longest = -1
   for (const [span, ms] of critical) if (longest < 0 || ms > critical.get(longest)!) longest = span
   const span = trace.spans[longest]
-  if (span === undefined) return 'Nothing of it took any time.'
+  if (span === undefined) return 'No span took any time.'
   const share = Math.round((critical.get(longest)! / trace.duration_ms) * 100)
-  return `Of ${duration(trace.duration_ms)}, the largest part of the critical path, ${share} %, is ${span.name} of ${span.service}.`
+  return `Largest part of the critical path: ${span.name} of ${span.service}, ${share} % of ${duration(trace.duration_ms)}.`
 }
 
-/** Who took part, in the order of their first span. */
+/** Services of the trace, in the order of their first span. */
 function Legend({ trace }: { readonly trace: TraceDocument }) {
   const counts = new Map<string, number>()
   for (const { service } of trace.spans) counts.set(service, (counts.get(service) ?? 0) + 1)
@@ -168,7 +165,7 @@ function SpanTable({ drawn: { tree, critical, trace } }: { readonly drawn: Drawn
     { name: 'Service', value: i => spans[i]!.service, cell: i => spans[i]!.service },
     { name: 'Kind', value: i => spans[i]!.kind, cell: i => spans[i]!.kind },
     { name: 'Depth', number: true, value: i => depth[i]!, cell: i => depth[i]! },
-    { name: 'Begins', number: true, value: i => spans[i]!.start_ms, cell: i => duration(spans[i]!.start_ms) },
+    { name: 'Start', number: true, value: i => spans[i]!.start_ms, cell: i => duration(spans[i]!.start_ms) },
     {
       name: 'Duration',
       number: true,
@@ -176,7 +173,7 @@ function SpanTable({ drawn: { tree, critical, trace } }: { readonly drawn: Drawn
       cell: i => duration(spans[i]!.duration_ms),
     },
     {
-      name: 'Critical',
+      name: 'Critical path',
       number: true,
       value: i => critical.get(i) ?? 0,
       cell: i => duration(critical.get(i) ?? 0),

@@ -1,4 +1,4 @@
-// The rows of a waterfall. Only those in sight are made, so that thousands of spans are no burden.
+// The rows of a waterfall. Only visible rows are rendered, so thousands of spans cost little.
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useId, useMemo, useRef } from 'preact/hooks'
@@ -8,10 +8,10 @@ import { type Drawn, gapWords, oddityWords, subjectOf } from './drawn.ts'
 import { rowsOf, type Stretch } from './waterfall.ts'
 
 const rowPx = 26
-/** Rows above and below those in sight. */
+/** Rendered rows above and below the visible ones. */
 const spare = 8
 const indentPx = 12
-/** Deeper ones are told by number. */
+/** Deeper levels are shown as a number. */
 const deepest = 10
 const ticks = [0, 0.25, 0.5, 0.75]
 
@@ -25,7 +25,7 @@ export function WaterfallRows({ drawn, chosen, onChoose }: RowsProps) {
   const { tree, trace, path, gaps } = drawn
   const box = useRef<HTMLDivElement>(null)
   const id = useId()
-  /** By their ids: a span that comes later moves those behind it. */
+  /** By id: a span that arrives later moves those behind it. */
   const closedIds = useSignal<ReadonlySet<string>>(new Set())
   const top = useSignal(0)
   const heightPx = useSignal(600)
@@ -46,7 +46,7 @@ export function WaterfallRows({ drawn, chosen, onChoose }: RowsProps) {
     return () => watch.disconnect()
   }, [])
   useEffect(() => {
-    // What keys or links chose is brought into sight.
+    // Scrolls to a span selected by key or link.
     const at = rows.indexOf(chosen)
     const element = box.current!
     if (at < 0) return
@@ -64,7 +64,7 @@ export function WaterfallRows({ drawn, chosen, onChoose }: RowsProps) {
   }
   const pick = (span: number) => {
     onChoose(span)
-    // The tree has the focus, for its rows come and go.
+    // The tree keeps the focus, because rows are removed while scrolling.
     box.current!.focus({ preventScroll: true })
   }
   const key = (event: KeyboardEvent) => {
@@ -102,7 +102,7 @@ export function WaterfallRows({ drawn, chosen, onChoose }: RowsProps) {
     <>
       <div class="row">
         <button type="button" class="quiet" onClick={() => (closedIds.value = new Set())}>
-          Open all
+          Expand all
         </button>
         <button
           type="button"
@@ -115,7 +115,7 @@ export function WaterfallRows({ drawn, chosen, onChoose }: RowsProps) {
             ))
           }
         >
-          Close all
+          Collapse all
         </button>
       </div>
       <Axis durationMs={trace.duration_ms} />
@@ -124,7 +124,7 @@ export function WaterfallRows({ drawn, chosen, onChoose }: RowsProps) {
         class="waterfall"
         role="tree"
         tabIndex={0}
-        aria-label="Spans. Up and down move, left and right close and open."
+        aria-label="Spans. Up and down move, left and right collapse and expand."
         {...(seen.includes(chosen) && { 'aria-activedescendant': `${id}-${chosen}` })}
         onKeyDown={key}
         onScroll={event => {
@@ -208,7 +208,7 @@ function Row({ id, drawn, at, row, rows, chosen, closed, path, gaps, onChoose, o
   const colour = nameColour(span.service)
   const startsAt = share(span.start_ms)
   const endsAt = startsAt + share(span.duration_ms)
-  // The duration stands where there is room: after the bar, before it, or at its end.
+  // The duration is written where there is space: after the bar, before it, or at its end.
   const told =
     endsAt < 80
       ? { left: `calc(${endsAt}% + 4px)` }
@@ -254,7 +254,7 @@ function Row({ id, drawn, at, row, rows, chosen, closed, path, gaps, onChoose, o
           {subject === '' ? null : <bdi class="mono">{subject} · </bdi>}
           {odd !== '' ? `${odd} · ` : ''}
           {span.service} · {span.kind}
-          {closed ? ` · ${below} below` : ''}
+          {closed ? ` · ${below} collapsed` : ''}
         </small>
       </span>
       <span class="span-track">
@@ -279,7 +279,7 @@ function Row({ id, drawn, at, row, rows, chosen, closed, path, gaps, onChoose, o
         <span class={`span-told${inside ? ' inside' : ''}`} style={told}>
           {duration(span.duration_ms)}
           <span class="unseen">
-            , begins at {duration(span.start_ms)}
+            , starts at {duration(span.start_ms)}
             {critical.has(at) ? ', on the critical path' : ''}
           </span>
         </span>

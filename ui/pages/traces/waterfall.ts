@@ -1,11 +1,11 @@
-// What a waterfall shows, reckoned from the spans of a trace: who belongs to whom, the critical path, the gaps. Spans come
-// from many places: parents may be missing, go in circles, or have had another clock.
+// The data of a waterfall, computed from the spans of a trace: hierarchy, critical path, gaps. Spans are foreign:
+// parents may be missing or form cycles, and clocks may differ.
 
 import type { TraceDocument } from '../../../src/api/ui/documents.ts'
 
 export type Span = TraceDocument['spans'][number]
 
-/** What is odd about a span's place. `lost`: its parent is not kept. `early`: it begins before its parent. */
+/** A problem with a span's position. `lost`: its parent is missing. `early`: it starts before its parent. */
 export type Oddity = '' | 'lost' | 'circle' | 'early'
 
 /** Spans as a tree, by their index in the document. */
@@ -15,7 +15,7 @@ export interface Tree {
   readonly parent: Int32Array
   readonly children: readonly (readonly number[])[]
   readonly depth: Int32Array
-  /** Spans with all that lies below them. */
+  /** Number of spans in the subtree of each span. */
   readonly size: Int32Array
   /** Parents before their children, the earliest first. */
   readonly order: readonly number[]
@@ -94,8 +94,8 @@ function openCircles(parent: Int32Array, oddity: Oddity[]): void {
 const endOf = ({ start_ms, duration_ms }: Span) => start_ms + duration_ms
 
 /**
- * What the trace waited for, the earliest first: from its end back, whoever ended last. A span that goes on after its
- * parent is waited for by the next ancestor that goes on as long.
+ * The critical path, earliest part first: followed back from the end of the trace, each time along the span that ended
+ * last. A span that outlives its parent belongs to the next ancestor that lasts as long.
  */
 export function criticalPath(tree: Tree, durationMs: number): readonly Stretch[] {
   const { spans } = tree
@@ -117,7 +117,7 @@ export function criticalPath(tree: Tree, durationMs: number): readonly Stretch[]
     while (chosen < 0 && frame.next < kids.length) {
       const each = kids[frame.next++]!
       end = endOf(spans[each]!)
-      // What still ran when the last one began was not waited for, unless it is what began it.
+      // A span that was still running when the last one started was not waited for, unless it started that one.
       began = frame.last >= 0 && isAbove(each, frame.last)
       const fits = began || end <= frame.now + toleranceMs
       end = Math.min(end, frame.now)
@@ -137,7 +137,7 @@ export function criticalPath(tree: Tree, durationMs: number): readonly Stretch[]
   return path.reverse()
 }
 
-/** By span plus one (0: the trace itself), whom it waits for, the last to end first. */
+/** By span plus one (0: the trace itself), the spans that it waits for, last to end first. */
 function waitingFor({ spans, parent, order }: Tree): readonly (readonly number[])[] {
   const longer = new Int32Array(spans.length)
   const waiting: number[][] = Array.from({ length: spans.length + 1 }, () => [])
@@ -155,7 +155,7 @@ function waitingFor({ spans, parent, order }: Tree): readonly (readonly number[]
 /** Part of the trace from which on a gap is worth a word. */
 const gapShare = 0.1
 
-/** Where no call runs: only spans that called others, of which the innermost is told, or nothing at all. */
+/** Times without a running call: within the innermost of the calling spans, or within none. */
 export function gapsOf(tree: Tree, durationMs: number): readonly Stretch[] {
   const { spans, children, depth } = tree
   if (spans.length < 2 || durationMs <= 0) return []
@@ -192,7 +192,7 @@ export function gapsOf(tree: Tree, durationMs: number): readonly Stretch[] {
   }
 }
 
-/** When spans begin and end, in the order of time; what ends there ends before others begin. */
+/** Starts and ends of spans, in order of time; at equal times, ends come first. */
 function turnsOf(spans: readonly Span[]) {
   return spans
     .flatMap((each, span) => [
@@ -203,7 +203,7 @@ function turnsOf(spans: readonly Span[]) {
     .sort((a, b) => a.at - b.at || Number(a.begins) - Number(b.begins))
 }
 
-/** Spans that are seen, in their order: all but what lies below closed ones. */
+/** Visible spans in order: all except those below collapsed ones. */
 export function rowsOf({ order, size }: Tree, closed: ReadonlySet<number>): readonly number[] {
   if (closed.size === 0) return order
   const rows: number[] = []
