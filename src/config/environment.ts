@@ -37,7 +37,7 @@ export function readEnvironment(root: Branch, env: Environment, report: Report, 
       report.problem(
         value.place,
         '',
-        `the name is ambiguous: it stands for ${paths}; set the key in the file`,
+        `the name is ambiguous: it can mean ${paths}; set the key in the file`,
       )
     } else {
       const { node, canonical } = targets[0]!
