@@ -18,10 +18,10 @@ export const receiver = check({
   name: 'receiver',
   group: 'export',
   summary:
-    'Each receiver takes an empty request of each signal, with the headers, TLS and compression that are configured',
+    'Each receiver accepts an empty request of each signal, with the configured headers, TLS and compression',
   reads: 'secrets',
   exit: ExitCode.exporting,
-  lose: 'telemetry: it waits in the queue, and the oldest is dropped when that is full',
+  lose: 'telemetry: it waits in the queue, and when the queue is full the oldest data is dropped',
   faults: receiverFaults,
   try: async ({ loaded, timeoutMs }) => {
     const receivers = new Map<string, { options: OtlpOptions; wanted: Signal[] }>()
@@ -34,7 +34,7 @@ export const receiver = check({
       receiver.wanted.push(signal)
     }
     if (receivers.size === 0)
-      return [{ fault: 'none', detail: 'no endpoint is configured: nothing leaves this host' }]
+      return [{ fault: 'none', detail: 'no endpoint is configured: no data leaves this host' }]
     const tries = [...receivers.values()].map(each => tryReceiver(each.options, each.wanted, timeoutMs))
     return (await Promise.all(tries)).flat()
   },
@@ -94,7 +94,7 @@ async function nameFault(host: string, timeoutMs: number): Promise<Found | undef
   if (isIP(host) !== 0) return undefined
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<Found>(resolve => {
-    const finding: Found = { fault: 'name', detail: `no name server tells the address of ${host}` }
+    const finding: Found = { fault: 'name', detail: `no name server returned an address for ${host}` }
     timer = setTimeout(resolve, timeoutMs, finding)
   })
   const found = lookup(host).then(
@@ -125,7 +125,7 @@ async function trySignal(
     const fault = faultOf(error, detail)
     // A server that speaks TLS answers plain text by closing, as one does that has no HTTP/2.
     if (!endpoint.secure && (fault === 'no_grpc' || fault === 'no_http' || fault === 'lost')) {
-      if (await speaksTls(endpoint, timeoutMs)) return { fault: 'wants_tls', detail: 'it speaks TLS' }
+      if (await speaksTls(endpoint, timeoutMs)) return { fault: 'wants_tls', detail: 'the server uses TLS' }
     }
     return { fault, detail }
   }
@@ -133,7 +133,7 @@ async function trySignal(
 
 function taken({ message }: Receipt, secure: boolean): Found {
   const said = message === '' ? '' : `, saying "${message}"`
-  return { ok: `took an empty request ${secure ? 'over TLS' : 'in plain text'}${said}` }
+  return { ok: `accepted an empty request ${secure ? 'over TLS' : 'in plain text'}${said}` }
 }
 
 /** The sender's own words stand before the cause, and name the signal, by which findings would differ. */

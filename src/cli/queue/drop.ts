@@ -179,16 +179,16 @@ function wordsOf(plans: readonly Plan[], directory: string, dead: boolean): stri
     .filter(({ pile }) => pile.batches > 0)
     .map(({ signal, pile }) => `${count(pile.items, 'item')} of ${signal}`)
   const batches = plans.reduce((sum, { pile }) => sum + pile.batches, 0)
-  const what = dead ? count(batches, 'refused batch', 'refused batches') : count(batches, 'batch', 'batches')
+  const what = dead ? count(batches, 'rejected batch', 'rejected batches') : count(batches, 'batch', 'batches')
   return `${what}${parts.length > 0 ? ` (${parts.join(', ')})` : ''} in ${directory}`
 }
 
 async function agreed(words: string): Promise<boolean> {
   if (!terminal().interactive || !process.stdin.isTTY)
-    throw new StartError(`cannot ask whether to drop ${words}: no terminal; say --yes`, ExitCode.usage)
+    throw new StartError(`cannot ask whether to drop ${words}: no terminal; use --yes`, ExitCode.usage)
   const lines = createInterface({ input: process.stdin, output: process.stderr })
   try {
-    const answer = await lines.question(`Drop ${words}, for good? [y/N] `)
+    const answer = await lines.question(`Drop ${words} permanently? [y/N] `)
     return /^y(es)?$/i.test(answer.trim())
   } finally {
     lines.close()
