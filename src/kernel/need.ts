@@ -67,7 +67,7 @@ export interface Declaration<F extends string = string> {
   readonly group: Topic
   /** What it is for; one sentence without its full stop. */
   readonly summary: string
-  /** What does not work without it, to be read after “you lose”. */
+  /** What does not work without it, to be read after “Loss:”. */
   readonly lose: string
   /** What grants it to an agent that is not root. */
   readonly capabilities?: readonly Capability[]

@@ -6,7 +6,7 @@ export const settings = check({
   group: 'configuration',
   summary: 'The configuration is valid and supported by this version',
   reads: 'file',
-  lose: 'the whole agent: it does not start',
+  lose: 'the agent: it does not start',
   faults: {
     invalid: {
       state: 'missing',

@@ -11,7 +11,7 @@ import { tryListen } from './listening.ts'
 
 type Settings = Config['self_telemetry']
 
-const noStart = 'the whole agent: it does not start'
+const noStart = 'the agent: it does not start'
 const another = 'self_telemetry.listen: 127.0.0.1:19091'
 
 export const address = check({

@@ -81,7 +81,7 @@ function checkLines({ name, state, detail, lose, hints, by }: Examined, layout: 
   const room = columns - indent.length
   const [first = '', ...rest] = wrapped(plain(detail).slice(0, longest), room)
   const lines = [`  ${shown} ${plain(name).padEnd(width)} ${first}`, ...rest.map(line => indent + line)]
-  if (lose !== undefined) lines.push(...wrapped(`Impact: ${plain(lose)}`, room).map(line => indent + line))
+  if (lose !== undefined) lines.push(...wrapped(`Loss: ${plain(lose)}`, room).map(line => indent + line))
   return hints === undefined ? lines : [...lines, ...hintLines(hints, install, indent)]
 }
 
