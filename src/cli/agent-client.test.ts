@@ -258,8 +258,8 @@ test('what answers late, endlessly or in another language is bounded and told', 
   const find = (at: string, timeoutMs?: number) =>
     findAgent({ settings: settings({ listen: at }), env: {}, ...(timeoutMs && { timeoutMs }) })
   assert.match(whys(await find(`127.0.0.1:${silent}`, 50)), /no answer within 0\.05 s/)
-  assert.match(whys(await find(`127.0.0.1:${noHttp}`)), /what answers there speaks no HTTP/)
-  assert.match(whys(await find('127.0.0.1:1')), /nobody listens there/)
+  assert.match(whys(await find(`127.0.0.1:${noHttp}`)), /the answer is not HTTP/)
+  assert.match(whys(await find('127.0.0.1:1')), /nothing is listening there/)
   assert.match(whys(await find(':0')), /names no port: give the URL with --url/)
   const off = await findAgent({ settings: settings({ enabled: false }), env: {} })
   assert.match(whys(off), /self_telemetry\.enabled is false/)

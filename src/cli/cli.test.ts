@@ -312,7 +312,7 @@ test('the agent tells what works, answers signals, drains on SIGTERM and exits w
   const [starting, ...rest] = records(talk)
   assert.deepEqual(
     [starting!.level, starting!.msg, starting!.config],
-    ['info', 'starting', 'none, defaults serve'],
+    ['info', 'starting', 'no file (defaults)'],
   )
   assert.deepEqual(
     rest.map(({ level, msg }) => [level, msg]),

@@ -133,7 +133,7 @@ test('of an agent that runs it is what that has in effect', async t => {
   t.after(() => agent.close())
   const { code, out, talk } = await svc(['config', '--config', agent.config])
   assert.deepEqual([code, out], [0, 'mode: agent  # default\n\notlp:\n  endpoint: h:1  # a.yaml:1:2\n'])
-  assert.match(talk, /^of the agent at unix:/)
+  assert.match(talk, /^from the agent at unix:/)
   const diff = await svc(['config', '--diff', '--config', agent.config])
   assert.equal(diff.out, 'otlp:\n  endpoint: h:1  # a.yaml:1:2; default: ""\n')
 })

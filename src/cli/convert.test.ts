@@ -55,7 +55,7 @@ test('input that cannot be read ends with 2, and nothing is printed', async () =
   }
   const cases: readonly (readonly [string[], RegExp])[] = [
     [['prometheus', join(directory, 'none.yml')], /cannot read .*none\.yml: there is no such file/],
-    [['prometheus', file('binary', Buffer.from([0, 1, 2, 255]))], /cannot read .*binary: it is not text/],
+    [['prometheus', file('binary', Buffer.from([0, 1, 2, 255]))], /cannot read .*binary: not a text file/],
     [['prometheus', file('huge', Buffer.alloc(2_000_000, 'a'))], /the file is larger than 1 MiB/],
     [['prometheus', file('bomb.yml', bomb.join('\n'))], /aliases expand to more than 100000 values/],
     [['obi', file('words', 'just words\n')], /it is no configuration of OBI/],

@@ -120,7 +120,7 @@ test('what this user may not read or write has a code of its own', { skip }, asy
   const env = { ...apart, SVC_SELF_TELEMETRY_ADMIN_SOCKET: socket }
   const { code, talk } = await svc(['status'], { uid: nobody, env, cwd: '/' })
   assert.deepEqual(
-    [code, /this user may not open it: run as root/.test(talk)],
+    [code, /permission denied: run as root/.test(talk)],
     [ExitCode.permission, true],
     talk,
   )

@@ -72,7 +72,7 @@ test('nothing found is told with what is near, and exit code 1', async () => {
   answer = { target: 'x', subjects: [], hint: 'No process is called so; there are node, nginx.\x1b[2J' }
   const { code, out } = await explain('cart & co')
   assert.deepEqual([code, asked.at(-1)], [1, 'cart & co'])
-  assert.equal(out, 'Nothing was found for x.\nNo process is called so; there are node, nginx.?[2J\n')
+  assert.equal(out, 'Nothing found for x.\nNo process is called so; there are node, nginx.?[2J\n')
 })
 
 test('--json is the document, and without a target there is nothing to ask', async () => {

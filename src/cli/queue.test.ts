@@ -95,7 +95,7 @@ test('ls says what waits, for people and as JSON, and who has it open', async t 
 
   const store = open(directory)
   const beside = await svcQueue('ls', '--directory', directory)
-  assert.match(beside.out, new RegExp(`the agent with process ${process.pid} has it open`))
+  assert.match(beside.out, new RegExp(`the agent with pid ${process.pid} has it open`))
   await store.close()
 })
 
@@ -124,7 +124,7 @@ test('export copies it as OTLP JSON, one request a line, beside an agent too', a
   const again = await svcQueue('export', '--directory', directory, '--to', file)
   assert.deepEqual(
     [again.code, again.talk],
-    [2, `svc: cannot write ${file}: it exists; choose another name\n`],
+    [2, `svc: cannot write ${file}: the file exists; choose another name\n`],
   )
   await store.close()
 })
@@ -220,13 +220,13 @@ test('what is wrong with the words is said, and nothing is made', async t => {
     assert.match(result.talk, talk)
   }
   await check('lst', 2, /unknown action "lst"; did you mean ls\? The actions are ls, verify, export, drop/)
-  await check('ls --yes', 2, /--yes is no flag of "svc queue ls"/)
+  await check('ls --yes', 2, /--yes is not a flag of "svc queue ls"/)
   await check(
     `export --directory ${directory}/none`,
     1,
     /there is no such directory; name the right one by --directory/,
   )
-  await check(`ls --directory ${directory}`, 1, /there is no queue in it \(no directory v1\)/)
+  await check(`ls --directory ${directory}`, 1, /it contains no queue \(no directory v1\)/)
   await check(
     `ls --directory ${directory} --signal trace`,
     2,

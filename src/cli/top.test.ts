@@ -150,7 +150,7 @@ test('services are filtered, ordered and held to those with errors', { skip: wit
   assert.deepEqual(order(), ['checkout'])
   tmux.press('e', '/', 'r', 'e', 'd', 'q')
   await tmux.shows(/filter: redq/)
-  await tmux.shows(/None of 2 services is one with "redq"/)
+  await tmux.shows(/None of 2 services matches: with "redq"/)
   tmux.press('BSpace', 'Enter')
   await tmux.shows(/1 of 2, "red"/)
   assert.deepEqual(order(), ['cart'])
@@ -298,6 +298,6 @@ test('without an agent it says which ways were tried, with exit code 1', async (
   assert.equal(code, 1)
   assert.match(
     talk,
-    /^svc: cannot show the services: no agent answers \(unix:\/nowhere\/svc\.sock: there is no such socket.*; http:\/\/127\.0\.0\.1:1: nobody listens there\); start it/,
+    /^svc: cannot show the services: no agent answers \(unix:\/nowhere\/svc\.sock: there is no such socket.*; http:\/\/127\.0\.0\.1:1: nothing is listening there\); start it/,
   )
 })

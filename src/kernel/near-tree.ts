@@ -67,7 +67,7 @@ export class NearTree implements Tree {
 
   #refuseFar(path: string): void {
     if (this.#isFar(path))
-      throw new Error(`cannot read ${this.at(path)}: it is on a file system that may hang (network or FUSE)`)
+      throw new Error(`cannot read ${this.at(path)}: it is on a file system that may hang`)
   }
 
   #isFar(path: string): boolean {

@@ -150,7 +150,7 @@ test('a manager that cannot be told is logged once, and nothing else happens', a
     await pause(50)
     service.stopping(1, 'ends')
     assert.equal(said.length, 1, said.join(''))
-    assert.match(said[0]!, /"level":"warn".*cannot tell the service manager how svc is/)
+    assert.match(said[0]!, /"level":"warn".*cannot report the state of svc to the service manager/)
     said.length = 0
   }
 })

@@ -164,7 +164,7 @@ test('an event that does not fit its row is refused with all its faults', () => 
   ])
   refused({ timeUs: Number.NaN, body: '' }, [
     'timeUs must be microseconds since 1970',
-    'body must say what happened',
+    'body must describe what happened',
   ])
   refused({ traceId: 'XY' }, ['traceId must be 32 hexadecimal digits in lower case, not all of them 0'])
   refused({ traceId, spanId: '0'.repeat(16) }, [

@@ -27,7 +27,7 @@ test('each mistake of YAML has a sentence, at the place where it is fixed', () =
   check('a: {b: 1\nc: 2\n', 1, 4, /the "\{" is not closed/)
   check('a: [1, 2\nc: 2\n', 1, 4, /the "\[" is not closed/)
   check('a: [[1, 2], [3\n', 1, 13, /the "\[" is not closed/)
-  check('a: [1] ]\n', 1, 8, /a bracket is closed that was never opened/)
+  check('a: [1] ]\n', 1, 8, /a closing bracket without an opening one/)
   check('a: {b: 1 c: 2}\n', 1, 8, /a comma is missing, or a list or map between brackets/)
   check('a: [,1]\n', 1, 5, /a comma stands where an item is missing/)
   check('a: b: c\n', 1, 4, /a map begins within a value: .* a text with ": " needs quotes/)

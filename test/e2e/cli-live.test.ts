@@ -78,7 +78,7 @@ test('explain tells that the port is observed, and that another is not there', a
   assert.match(out, new RegExp(`^port ${port} -> pid ${process.pid} `))
   const none = await of('explain', 'no-such-thing-at-all')
   assert.equal(none.code, 1)
-  assert.match(none.out, /^Nothing was found for no-such-thing-at-all\.\n/)
+  assert.match(none.out, /^Nothing found for no-such-thing-at-all\.\n/)
 })
 
 test('status and config are those of the agent', async () => {
@@ -92,7 +92,7 @@ test('status and config are those of the agent', async () => {
     () => `it answers at its admin socket: ${config.talk}`,
     patienceMs,
     async () => {
-      if (/^of the agent at unix:/.test(config.talk)) return true
+      if (/^from the agent at unix:/.test(config.talk)) return true
       config = await of('config', '--diff')
       return false
     },

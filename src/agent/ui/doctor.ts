@@ -79,22 +79,22 @@ function knownFindings(parts: UiParts, counts: readonly PartPrograms[]): Finding
     ...counts.map(({ name, part }) => [name, kernelPrograms(parts, part)] as const),
   ])
   const api = parts.api()
-  if (api !== undefined) known.set('address', [{ ok: `${api.url('/')} is this svc, which runs` }])
+  if (api !== undefined) known.set('address', [{ ok: `${api.url('/')} is in use by this svc` }])
   const metrics = parts.hostMetrics()
   if (metrics === undefined) return known
   known.set('collectors', [{ ok: `${metrics.collectors} are at work` }])
   if (metrics.server !== undefined)
-    known.set('metrics address', [{ ok: `${metrics.server.url('/metrics')} is this svc, which runs` }])
+    known.set('metrics address', [{ ok: `${metrics.server.url('/metrics')} is in use by this svc` }])
   return known
 }
 
 function capturePrograms({ tracing }: UiParts): Finding {
   if (tracing instanceof Tracing)
     return { ok: `those of the back end "${tracing.capture.backend.name}" are loaded and attached` }
-  const why = tracing === undefined ? 'tracing is switched off' : tracing.reason
+  const why = tracing === undefined ? 'tracing is off' : tracing.reason
   return {
     fault: 'untried',
-    detail: `${why}; run svc doctor traces to load them; the agent does not, as it would block`,
+    detail: `${why}; run svc doctor traces to load them; the agent does not, because that would block it`,
   }
 }
 
@@ -105,7 +105,7 @@ function kernelPrograms(parts: UiParts, { subsystem, off }: KernelPart): Finding
   return [
     {
       fault: 'untried',
-      detail: `${reason}; run svc doctor kernel to load them; the agent does not, as it would block`,
+      detail: `${reason}; run svc doctor kernel to load them; the agent does not, because that would block it`,
     },
   ]
 }
@@ -116,12 +116,12 @@ function profilePrograms({ profiling }: UiParts): Finding {
     return {
       fault: 'untried',
       detail:
-        'profiling does not run; run svc doctor profiles to load them; the agent does not, as it would block',
+        'profiling is not running; run svc doctor profiles to load them; the agent does not, because that would block it',
     }
   if (sampler.degraded !== undefined)
-    return { fault: 'degraded', detail: `stacks are walked by frame pointers only: ${sampler.degraded}` }
+    return { fault: 'degraded', detail: `stacks are unwound by frame pointers only: ${sampler.degraded}` }
   const [refused] = refusedPrograms('profile')
   return refused === undefined
-    ? { ok: 'those that walk stacks by tables are loaded' }
-    : { fault: 'no_waits', detail: `${refused.name} was refused: ${refused.refused}` }
+    ? { ok: 'those that unwind with tables are loaded' }
+    : { fault: 'no_waits', detail: `${refused.name} was rejected: ${refused.refused}` }
 }

@@ -115,7 +115,7 @@ scrape_configs:
   assert.match(told, /^prometheus\.yml:9: job "good": .*has the name "good", too/m)
   assert.match(told, /^prometheus\.yml:10: job without a name: it is no scrape configuration/m)
   assert.doesNotMatch(told, /s3cret|secret@/)
-  assert.match(notes.join('\n'), /stream_parse needs no conversion: svc always reads pages as they come/)
+  assert.match(notes.join('\n'), /stream_parse needs no conversion: svc always reads pages as sent/)
   assert.match(notes.join('\n'), /passwords or tokens/)
   assert.match(JSON.stringify(jobs.at(-1)!.access), /t\$\{o\}k/)
 })

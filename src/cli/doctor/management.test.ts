@@ -94,7 +94,7 @@ test('a port whose holder this user may not see is no fault where it answers as 
     assert.match((await held(`{"status":"${status}"}`)).ok, /is held by another user’s process that answers/)
   const foreign = await held('{"health":"fine"}')
   assert.equal(foreign.fault, 'taken')
-  assert.match(foreign.detail, /a process that this user may not see$/)
+  assert.match(foreign.detail, /a process that this user cannot see$/)
 })
 
 test('a port below 1024 is for root', { skip: process.getuid?.() !== 0 && 'needs root' }, () => {

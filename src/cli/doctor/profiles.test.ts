@@ -107,7 +107,7 @@ test('a kernel that cannot walk by tables is limited, and says what is lost', { 
   assert.equal(nameOf(found), 'degraded')
   const { state, lose, hints, detail } = outcomeOf(profilePrograms, found)
   assert.equal(state, 'limited')
-  assert.match(detail, /^stacks are walked by frame pointers only: /)
+  assert.match(detail, /^stacks are unwound by frame pointers only: /)
   assert.match(lose!, /without frame pointers/)
   assert.match(hints!.kernel!, /locked down/)
   assert.equal(nameOf(tryProfilePrograms()), 'ok')

@@ -62,7 +62,7 @@ TRACES
                            container  docker run -x
                            kubernetes a: b
 
-1 missing. Everything else works.
+1 missing. All other checks passed.
 `,
   )
 })
@@ -86,10 +86,10 @@ test('what is unknown or a note is no problem, and nothing wrong is one sentence
         .at(-1),
       want,
     )
-  check(['ok', 'note'], 'Everything works.')
+  check(['ok', 'note'], 'All checks passed.')
   check(
     ['unknown', 'missing', 'missing', 'limited'],
-    '1 limited, 2 missing, 1 unknown. Everything else works.',
+    '1 limited, 2 missing, 1 unknown. All other checks passed.',
   )
 })
 
@@ -131,7 +131,7 @@ test('who tried it stands beside each where an agent was asked, and what that la
   assert.equal(
     report(told, false, 200),
     `svc 1.2.3 on linux 6.3.0 x64, 1 CPU, as svc
-Checks marked "agent" were run by svc 1.2.3, mode agent, up 3m2s, at unix:/run/svc.sock; those marked "here" by this command, with the configuration of that agent.
+Checks marked "agent" were run by svc 1.2.3, mode agent, up 3m2s, at unix:/run/svc.sock; those marked "here" by this command, with the agent’s configuration.
 
 RUNNING AGENT
   limited  agent logs    no ?[2Jright
@@ -141,7 +141,7 @@ TRACES
   ok       agent BTF     there
   ok       here  capture loaded
 
-1 limited. Everything else works.
+1 limited. All other checks passed.
 `,
   )
 })
