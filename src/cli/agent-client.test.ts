@@ -82,7 +82,7 @@ test('without a socket it is the address of the configuration, with its token or
     findAgent({ settings: settings({ listen: listenAt, auth }), env })
   const { client, tried } = await find(`:${port}`)
   assert.deepEqual([client!.address, client!.port], [`http://127.0.0.1:${port}`, port])
-  assert.match(tried[0]!.why, /^there is no such socket/)
+  assert.match(tried[0]!.why, /^no such socket/)
   await find(`0.0.0.0:${port}`, { SVC_TOKEN: 'from-variable' })
   await find(`127.0.0.1:${port}`, { SVC_TOKEN: '' })
   assert.deepEqual(tokens(), ['Bearer second', 'Bearer from-variable', 'Bearer second'])
@@ -220,7 +220,7 @@ test('a server that wants the client’s certificate is told apart', async t => 
     client_ca_file: certificates.file('ca.pem'),
   }
   const found = await findAgent({ settings: settings({ listen: `127.0.0.1:${port}`, tls }), env: {} })
-  assert.match(whys(found), /clients have to show a certificate: self_telemetry\.tls\.client_ca_file/)
+  assert.match(whys(found), /clients need a certificate: self_telemetry\.tls\.client_ca_file/)
 })
 
 test('what answers late, endlessly or in another language is bounded and told', async t => {
@@ -260,7 +260,7 @@ test('what answers late, endlessly or in another language is bounded and told', 
   assert.match(whys(await find(`127.0.0.1:${silent}`, 50)), /no answer within 0\.05 s/)
   assert.match(whys(await find(`127.0.0.1:${noHttp}`)), /the answer is not HTTP/)
   assert.match(whys(await find('127.0.0.1:1')), /nothing is listening there/)
-  assert.match(whys(await find(':0')), /names no port: give the URL with --url/)
+  assert.match(whys(await find(':0')), /has no fixed port: pass the URL with --url/)
   const off = await findAgent({ settings: settings({ enabled: false }), env: {} })
   assert.match(whys(off), /self_telemetry\.enabled is false/)
 })

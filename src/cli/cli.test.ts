@@ -355,7 +355,7 @@ test('a second signal ends the agent at once', async () => {
   run.child.kill('SIGTERM')
   const { code, talk } = await run.ended
   assert.equal(code, 1)
-  assert.match(records(talk).at(-1)!.msg, /^stopped at once by a second signal/)
+  assert.match(records(talk).at(-1)!.msg, /^stopped immediately by a second signal/)
 })
 
 test('an agent that takes too long to stop is ended', async () => {

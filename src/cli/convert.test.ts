@@ -58,9 +58,9 @@ test('input that cannot be read ends with 2, and nothing is printed', async () =
     [['prometheus', file('binary', Buffer.from([0, 1, 2, 255]))], /cannot read .*binary: not a text file/],
     [['prometheus', file('huge', Buffer.alloc(2_000_000, 'a'))], /the file is larger than 1 MiB/],
     [['prometheus', file('bomb.yml', bomb.join('\n'))], /aliases expand to more than 100000 values/],
-    [['obi', file('words', 'just words\n')], /it is no configuration of OBI/],
-    [['node-exporter', file('unit', '[Unit]\nDescription=x\n')], /neither ExecStart= of a unit/],
-    [['prometheus'], /which file\?/],
+    [['obi', file('words', 'just words\n')], /not an OBI configuration/],
+    [['node-exporter', file('unit', '[Unit]\nDescription=x\n')], /it contains no ExecStart= of a unit/],
+    [['prometheus'], /no file given/],
     [['promethus'], /cannot convert from "promethus"; did you mean prometheus\?/],
     [['obi', 'a', 'b'], /unexpected word "b"/],
   ]

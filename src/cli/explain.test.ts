@@ -81,5 +81,5 @@ test('--json is the document, and without a target there is nothing to ask', asy
   assert.deepEqual([code, JSON.parse(out)], [0, answer])
   const none = await svc(['explain'])
   assert.equal(none.code, 2)
-  assert.match(none.talk, /what to explain\? Name a port/)
+  assert.match(none.talk, /no target given; pass a port/)
 })

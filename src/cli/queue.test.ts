@@ -193,7 +193,7 @@ test('drop refuses beside an agent and asks before, then says what went', async 
   assert.equal(unsure.code, 2)
   assert.match(
     unsure.talk,
-    /cannot ask whether to drop 3 batches \(4 items of traces, 7 items of logs\) in .*; say --yes/,
+    /cannot ask whether to drop 3 batches \(4 items of traces, 7 items of logs\) in .*; use --yes/,
   )
   assert.equal(await left(directory, 'traces'), 4)
 
@@ -224,7 +224,7 @@ test('what is wrong with the words is said, and nothing is made', async t => {
   await check(
     `export --directory ${directory}/none`,
     1,
-    /there is no such directory; name the right one by --directory/,
+    /no such directory; select the right one with --directory/,
   )
   await check(`ls --directory ${directory}`, 1, /it contains no queue \(no directory v1\)/)
   await check(

@@ -134,11 +134,11 @@ test('a screenful tells what works, what is limited, what is sent and what is lo
   assert.match(out, / {2}DROPPED SINCE THE START\n {2}traces +7! queue_full\n$/)
   assert.match(
     out,
-    /\n {2}MEMORY OF +HOLDS +AT MOST +GAVE BACK\n {2}span window +3M +16M\n {2}symbols +0B +16M +5M\n {2}2 smaller ones +120K\n/,
+    /\n {2}MEMORY +IN USE +LIMIT +RELEASED\n {2}span window +3M +16M\n {2}symbols +0B +16M +5M\n {2}2 smaller tables +120K\n/,
   )
   assert.ok(out.split('\n').length <= 32, out)
   const table = out.split('\n').slice(-8, -3)
-  assert.match(table[0]!, /MEMORY OF/)
+  assert.match(table[0]!, /MEMORY/)
   for (const line of table) assert.ok(line.length <= 80, line)
 })
 

@@ -83,7 +83,7 @@ test('a command line that makes no sense is refused with what does', async () =>
   await check(['logs', '--min', '1s'], /--min is for traces/)
   await check(['metrics', '--errors'], /--errors is for traces and logs/)
   await check(['traces', '--min', 'long'], /--min must be a duration such as 200ms/)
-  await check(['traces', '-n', '0'], /--count must be a whole number from 1 on/)
+  await check(['traces', '-n', '0'], /--count must be a whole number of at least 1/)
 })
 
 test('an agent that does not serve it is told with the key', async t => {

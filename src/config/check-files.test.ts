@@ -57,7 +57,7 @@ test('a file that is not there, or is not what its key is for, is told at its pl
   check(`otlp: {tls: {cert_file: ${file('client.pem')}, key_file: ${file('client.key')}}}\n`)
   check(
     `otlp: {tls: {cert_file: ${file('client.pem')}, key_file: ${file('server.key')}}}\n`,
-    /^1:\d+: otlp\.tls\.key_file: .*it is not the key of the certificate in cert_file/,
+    /^1:\d+: otlp\.tls\.key_file: .*it does not match the certificate in cert_file/,
   )
   check(
     `selfTelemetry:\n  tls: {enabled: true, cert_file: ${file('old.pem')}, key_file: ${file('old.key')}}\n`,

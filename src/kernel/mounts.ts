@@ -189,7 +189,7 @@ function parseLine(line: string, base: string): Line {
   const last = fields.length - 1
   const device = /^(\d+):(\d+)$/.exec(fields[2] ?? '')
   if (last < 9 || device === null || fields[last - 3] !== '-' || !fields[4]!.startsWith('/'))
-    throw new Error(`cannot read mountinfo: no mount at ${JSON.stringify(line.slice(0, 100))}`)
+    throw new Error(`cannot read mountinfo: no mount in ${JSON.stringify(line.slice(0, 100))}`)
   const options = fields[last]!
   const point = decoded(fields[4]!)
   return {

@@ -92,7 +92,7 @@ test('signs of life come as often as asked for, while the process does its work'
   await pause(300)
   assert.deepEqual(await socket.take(), [])
   assert.equal(said.length, 1)
-  assert.match(said[0]!, /"level":"error".*the service manager restarts it unless that ends.*11\.0 s/)
+  assert.match(said[0]!, /"level":"error".*the service manager restarts it unless it recovers.*11\.0 s/)
   stuck = undefined
   await socket.told(/^WATCHDOG=1$/)
 })

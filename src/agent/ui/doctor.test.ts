@@ -46,7 +46,7 @@ test('the agent finds what svc doctor finds, but does not load its programs agai
   assert.deepEqual([counts.group, counts.state], ['Kernel counts', 'note'])
   assert.match(counts.detail, /run svc doctor kernel/)
   assert.match(own.get('event loop')!.detail, /^the longest turn took \d+ ms/)
-  assert.match(own.get('address')!.detail, /this svc, which runs/)
+  assert.match(own.get('address')!.detail, /is in use by this svc/)
   assert.match(own.get('collectors')!.detail, /^\d+ are at work$/)
   const lacking = checks.filter(({ state }) => state === 'missing' || state === 'limited')
   for (const { name, hint } of lacking) assert.notDeepEqual(hint, [], name)

@@ -90,8 +90,8 @@ test('in a pid namespace of its own', { skip }, () => {
   const text = doctor(['unshare', '-pf', '--mount-proc'], 1)
   check(text, 'missing', [])
   check(text, 'limited', [
-    /host pid namespace .*pid namespace of its own/,
-    /files of processes .*pid namespace of its own/,
+    /host pid namespace .*its own pid namespace/,
+    /files of processes .*its own pid namespace/,
   ])
   check(text, 'unknown', [/processes of others +no process of another user is visible/])
 })
