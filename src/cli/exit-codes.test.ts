@@ -103,7 +103,7 @@ test('what this user may not read or write has a code of its own', { skip }, asy
     ['run', '--config', secret],
     ['pipeline', 'test', '--config', secret, '--input', '-'],
   ])
-    await check(args, /this process may not read the file/)
+    await check(args, /permission denied/)
   await check(
     ['diagnostics', '--output', join(directory, 'svc.tar.gz'), '--config', '/dev/null'],
     /cannot write/,

@@ -333,7 +333,7 @@ test('a batch that was taken is not sent again, whatever the answer holds', asyn
   )
   await check(
     { kind: 'ok', message: 'x', headers: { 'content-encoding': 'gzip' } },
-    unread('it is no valid gzip'),
+    unread('it is not valid gzip'),
   )
   await check({ kind: 'ok', message: 'x', headers: { 'content-type': 'application/json' } }, unread(''))
   await check({ kind: 'ok', message: 'x', headers: { 'content-type': 'text/html' } }, /^$/)

@@ -74,7 +74,7 @@ class Reader {
 
   async read(names: readonly string[]): Promise<ElfFile> {
     const stat = await this.#file.stat()
-    if (!stat.isFile()) throw new ElfError('it is no file')
+    if (!stat.isFile()) throw new ElfError('not a regular file')
     this.#size = stat.size
     const header = parseHeader(await this.#bytes(0, headerBytes))
     const { machine } = header
@@ -97,10 +97,10 @@ class Reader {
   }
 
   async #bytes(offset: number, length: number): Promise<Buffer> {
-    if (offset + length > this.#size) throw new ElfError('the file is cut off')
+    if (offset + length > this.#size) throw new ElfError('the file is truncated')
     const bytes = Buffer.allocUnsafe(length)
     const { bytesRead } = await this.#file.read(bytes, 0, length, offset)
-    if (bytesRead < length) throw new ElfError('the file is cut off')
+    if (bytesRead < length) throw new ElfError('the file is truncated')
     return bytes
   }
 
@@ -148,14 +148,14 @@ class Reader {
 
   /** The bytes of a section, each piece with the last `overlap` of the one before. The buffer is reused. */
   async *#chunks(section: SectionHeader, overlap: number): AsyncGenerator<{ bytes: Buffer; offset: number }> {
-    if (section.offset + section.size > this.#size) throw new ElfError('the file is cut off')
+    if (section.offset + section.size > this.#size) throw new ElfError('the file is truncated')
     const whole = chunkBytes - (chunkBytes % symbolBytes)
     const buffer = Buffer.allocUnsafe(Math.min(section.size, overlap + whole))
     let kept = 0
     for (let done = 0; done < section.size; ) {
       const length = Math.min(whole, section.size - done, buffer.length - kept)
       const { bytesRead } = await this.#file.read(buffer, kept, length, section.offset + done)
-      if (bytesRead < length) throw new ElfError('the file is cut off')
+      if (bytesRead < length) throw new ElfError('the file is truncated')
       yield { bytes: buffer.subarray(0, kept + length), offset: done - kept }
       done += length
       const keep = Math.min(overlap, kept + length)

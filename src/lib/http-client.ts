@@ -93,7 +93,7 @@ export class HttpClient {
 
   #attempt(wanted: HttpRequest, deadline: number, stop: AbortSignal): Promise<HttpAnswer> {
     if (this.#closed) return Promise.reject(new HttpError('the client is closed', 'connect'))
-    if (stop.aborted) return Promise.reject(new HttpError('the request was stopped', 'cancelled'))
+    if (stop.aborted) return Promise.reject(new HttpError('the request was cancelled', 'cancelled'))
     return new Promise((resolve, reject) => {
       const { host, port, maxAnswerBytes } = this.#options
       const { path, headers, body, timeoutMs } = wanted
@@ -116,7 +116,7 @@ export class HttpClient {
         if (end instanceof Error) reject(end)
         else resolve(end)
       })
-      const stopped = (): void => exchange.end(new HttpError('the request was stopped', 'cancelled'))
+      const stopped = (): void => exchange.end(new HttpError('the request was cancelled', 'cancelled'))
       const late = (): void =>
         exchange.end(
           exchange.connected
@@ -168,7 +168,7 @@ class Exchange {
     // Not an answer to this request, but a farewell to a connection that was idle (RFC 9110, section 15.5.9).
     const farewell = message.statusCode === 408 && message.headers.connection?.toLowerCase() === 'close'
     if (farewell && this.#call.reusedSocket) {
-      this.end(new HttpError('the server gave up the connection (HTTP 408)', 'unavailable', { stale: true }))
+      this.end(new HttpError('the server closed the idle connection (HTTP 408)', 'unavailable', { stale: true }))
       return
     }
     this.#message = message
@@ -176,7 +176,7 @@ class Exchange {
       if (!this.#body.add(chunk)) this.end(new HttpError(tooLarge(this.#maxBytes), 'unavailable'))
     })
     message.on('error', error =>
-      this.end(new HttpError(`it broke off: ${faultText(error)}`, 'unavailable', { cause: error })),
+      this.end(new HttpError(`the answer was interrupted: ${faultText(error)}`, 'unavailable', { cause: error })),
     )
     message.once('end', () => {
       if (this.#done) return
@@ -200,7 +200,7 @@ class Exchange {
     if (error instanceof ConnectError) return new HttpError(error.message, error.type, { cause: error })
     if (error.code?.startsWith('HPE_') && error.code !== 'HPE_HEADER_OVERFLOW')
       return new HttpError(
-        `the server answers no HTTP/1.1 (${error.message}): is it the port of gRPC?`,
+        `the server does not speak HTTP/1.1 (${error.message}); it may be a gRPC port`,
         'unavailable',
         {
           cause: error,
@@ -223,7 +223,7 @@ function inflate(body: Buffer, encoding: string | undefined, maxBytes: number): 
       if (!error) resolve(plain)
       else if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE')
         reject(new Error(tooLarge(maxBytes)))
-      else reject(new Error(`it is no valid gzip: ${error.message}`))
+      else reject(new Error(`it is not valid gzip: ${error.message}`))
     })
   })
 }

@@ -88,7 +88,7 @@ export class MetadataService {
     this.#host = url?.hostname.replace(/^\[(.*)\]$/, '$1') ?? ''
     this.#port = Number(url?.port || 80)
     this.#prefix = url?.pathname.replace(/\/+$/, '') ?? ''
-    this.#fault = url?.protocol === 'http:' ? '' : 'it is no http:// address'
+    this.#fault = url?.protocol === 'http:' ? '' : 'not an http:// address'
     this.#timeoutMs = timeoutMs
     this.#clock = setInterval(() => this.#tick(), timeoutMs / ticks)
     this.#clock.unref()
@@ -98,7 +98,7 @@ export class MetadataService {
   async text(wanted: MetadataRequest): Promise<string> {
     const { text } = await this.#ask(wanted, 0)
     const line = metadataText(text.trim())
-    if (line === '') throw this.#failure(wanted, 'the answer is no line of text', 'answer', { status: 200 })
+    if (line === '') throw this.#failure(wanted, 'the answer is not a line of text', 'answer', { status: 200 })
     return line
   }
 
@@ -121,7 +121,7 @@ export class MetadataService {
     const { text, contentType } = await this.#ask({ ...wanted, method: 'PUT' }, 0)
     const token = text.trim()
     if (!/^[\w+/=.~-]{1,1024}$/.test(token))
-      throw this.#failure(wanted, `the answer is no token${ofType(contentType)}`, 'answer', { status: 200 })
+      throw this.#failure(wanted, `the answer is not a token${ofType(contentType)}`, 'answer', { status: 200 })
     return token
   }
 
@@ -134,7 +134,7 @@ export class MetadataService {
     try {
       parsed = JSON.parse(text)
     } catch (cause) {
-      throw this.#failure(wanted, `the answer is no JSON${ofType(contentType)}`, 'answer', {
+      throw this.#failure(wanted, `the answer is not JSON${ofType(contentType)}`, 'answer', {
         status: 200,
         cause,
       })
@@ -160,13 +160,13 @@ export class MetadataService {
     if (this.#fault !== '')
       return Promise.reject(
         new MetadataError(`cannot use the endpoint ${this.origin}: ${this.#fault}`, 'connect', {
-          hint: 'write an address that begins with http://: metadata services speak no TLS',
+          hint: 'use an address that begins with http://; metadata services do not use TLS',
         }),
       )
-    if (this.#closed) return Promise.reject(this.#failure(wanted, 'it was given up', 'closed'))
+    if (this.#closed) return Promise.reject(this.#failure(wanted, 'cancelled', 'closed'))
     if (this.#ticksLeft <= atLeast)
       return Promise.reject(
-        this.#failure(wanted, `no time is left of the ${this.#timeoutMs} ms for all`, 'silent'),
+        this.#failure(wanted, `timed out after the ${this.#timeoutMs} ms for all`, 'silent'),
       )
     return new Promise((resolve, reject) => {
       let connected = false
@@ -183,8 +183,8 @@ export class MetadataService {
       const fail = (cause: string, fault: MetadataFault, more?: { status?: number; cause?: unknown }): void =>
         settle(this.#failure(wanted, cause, fault, more))
       const ended: Ending = why => {
-        if (why === 'closed') fail('it was given up', 'closed')
-        else if (connected) fail(`no whole answer within ${this.#timeoutMs} ms`, 'silent')
+        if (why === 'closed') fail('cancelled', 'closed')
+        else if (connected) fail(`no complete answer within ${this.#timeoutMs} ms`, 'silent')
         else fail(`no connection within ${this.#timeoutMs} ms`, 'connect')
       }
       const call = request({
@@ -269,10 +269,10 @@ export function metadataText(value: unknown): string {
 
 function headFault({ statusCode, headers }: IncomingMessage, { signature }: MetadataRequest): string {
   if (statusCode !== undefined && statusCode >= 300 && statusCode < 400)
-    return `it redirects (HTTP ${statusCode}), which no metadata service does`
+    return `it redirects (HTTP ${statusCode}), which metadata services never do`
   if (statusCode !== 200) return `HTTP ${statusCode}`
   if (signature !== undefined && headers[signature[0]] !== signature[1])
-    return `another server answers: there is no header ${signature[0]}: ${signature[1]}`
+    return `another server answered: no header ${signature[0]}: ${signature[1]}`
   if (Number(headers['content-length'] ?? 0) > maxAnswerBytes) return tooLarge
   const encoding = headers['content-encoding'] ?? 'identity'
   return encoding === 'identity' ? '' : `the answer is compressed (${encoding.slice(0, 32)})`
@@ -286,7 +286,7 @@ function readBody(message: IncomingMessage, tell: (text: string, fault: string) 
   message.on('data', (chunk: Buffer) => {
     if (!body.add(chunk)) tell('', tooLarge)
   })
-  message.on('error', error => tell('', `the answer broke off: ${faultText(error)}`))
+  message.on('error', error => tell('', `the connection was lost during the answer: ${faultText(error)}`))
   message.once('end', () => tell(body.bytes.toString(), ''))
 }
 

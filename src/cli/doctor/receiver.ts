@@ -182,7 +182,7 @@ function faultOf(error: unknown, detail: string): ReceiverFault {
   if (/^cannot read (ca|cert|key)_file/.test(detail) || code.startsWith('ERR_OSSL_')) return 'files'
   if (/no gRPC status|without a gRPC status|Protocol error|HTTP_1_1_REQUIRED|no HTTP\/2/.test(detail))
     return 'no_grpc'
-  if (/answers no HTTP\/1\.1/.test(detail)) return 'no_http'
+  if (/does not speak HTTP\/1\.1/.test(detail)) return 'no_http'
   if (/^HTTP 40[45] /.test(detail)) return 'path'
   if (/^the connection was lost/.test(detail)) return 'lost'
   const type = error instanceof SendError ? error.type : ''

@@ -199,7 +199,7 @@ function sizeOf(fd: number): number {
   } catch (cause) {
     throw unreadable(cause)
   }
-  throw new ElfError('it is no file')
+  throw new ElfError('not a regular file')
 }
 
 function addressIn(segments: readonly Segment[], offset: number): number | undefined {
@@ -223,5 +223,5 @@ function unreadable(cause: unknown): ElfError {
 }
 
 function cutOff(): ElfError {
-  return new ElfError('the file is cut off')
+  return new ElfError('the file is truncated')
 }

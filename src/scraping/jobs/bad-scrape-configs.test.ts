@@ -139,7 +139,7 @@ const cases: readonly (readonly [entry: string, key: string, message: RegExp])[]
   ['relabel_configs: [~]', 'relabel_configs[0]', /found an empty entry/],
   ['relabel_configs: [{action: kep, source_labels: [a]}]', 'relabel_configs[0].action', /write keep/],
   ['relabel_configs: [{target_label: a, regex: "("}]', 'relabel_configs[0].regex', /cannot be used/],
-  ['relabel_configs: [{target_label: a, regex: "(?=a)"}]', 'relabel_configs[0].regex', /looks around/],
+  ['relabel_configs: [{target_label: a, regex: "(?=a)"}]', 'relabel_configs[0].regex', /lookaround/],
   ['relabel_configs: [{action: hashmod, target_label: a}]', 'relabel_configs[0].modulus', /number above 0/],
   [
     'relabel_configs: [{target_label: a, source_label: [b]}]',
