@@ -14,13 +14,13 @@ or a value out of range stops the start with exit code ${ExitCode.usage}; \`svc 
 
 - **Precedence**: flags, then \`SVC_*\` variables, the file, the standard \`OTEL_*\` variables, the defaults.
 - **Variables**: every key has a variable, \`SVC_\` and the path in capitals with \`_\` for \`.\`: \`agent.ebpf.debug\` is
-  \`${variableOf('agent.ebpf.debug')}\`. Lists take YAML flow (\`[80, 443]\`) or commas (\`80,443\`), maps \`{a: b}\` or \`a=b,c=d\`.
+  \`${variableOf('agent.ebpf.debug')}\`. Lists use YAML flow style (\`[80, 443]\`) or commas (\`80,443\`), maps \`{a: b}\` or \`a=b,c=d\`.
 - **References** in the file: \`\${VAR}\` (an error when unset), \`\${VAR:-default}\`, \`\${VAR:?message}\`, \`\${file:/path}\` for a
   secret, \`$\${\` for a literal. They are replaced only within values, and only once. Quote them in flow style.
 - **Durations**: \`500ms\`, \`30s\`, \`5m\`, \`1h30m\`. **Sizes**: \`32Mi\` (1024s), \`500MB\` (1000s), or plain bytes.
 - **Switches**: for a group of keys with \`enabled\`, a plain \`true\` or \`false\` sets \`enabled\`.
-- **Other spellings**: the keys of the first table may stand under \`svc:\`; \`self_telemetry\` may be \`selfTelemetry\`;
-  \`agent.nodeexporter.collectors.thermal\` is \`thermal_zone\`.
+- **Other spellings**: the keys of the first table can also be under \`svc:\`; \`self_telemetry\` can be \`selfTelemetry\`;
+  \`agent.nodeexporter.collectors.thermal\` is an alias of \`thermal_zone\`.
 - **Aliases**: \`pipeline.export.otlp.*\` overrides \`otlp.*\` and \`pipeline.operations.shutdown.timeout\` overrides
   \`shutdown_timeout\` when both come from the same source; \`queues.<signal>.batch_size\` overrides
   \`pipeline.export.batch.size\`, and \`otlp.<signal>.*\` overrides \`otlp.*\`. A scheme in an endpoint overrides \`insecure\`.

@@ -195,7 +195,7 @@ export class Decoder {
       closeSync(fd)
       if (error instanceof PackedError) throw error
       this.#fail(origin)
-      throw new DecodeError(`cannot unpack what xz compressed: ${errorText(error)}`, { cause: error })
+      throw new DecodeError(`cannot unpack xz data: ${errorText(error)}`, { cause: error })
     } finally {
       // What it unpacked with stays in its memory.
       this.close()
@@ -318,7 +318,7 @@ function unpackInto(running: Running, fd: number, bytes: Uint8Array, most: numbe
       if (kind === answers.goOn) break
       if (kind !== answers.bytes) {
         const why = packedReasons[payload.length === 4 ? payload.readUInt32LE(0) : 0]
-        throw new PackedError(`cannot unpack what xz compressed: ${why ?? ''}`)
+        throw new PackedError(`cannot unpack xz data: ${why ?? ''}`)
       }
       unpacked += payload.length
       if (unpacked > most) throw new DecodeError('too much output')

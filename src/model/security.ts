@@ -198,7 +198,7 @@ export function securityEventFaults(event: SecurityEvent): string[] {
     faults.push('traceId must be 32 hexadecimal digits in lower case, not all of them 0')
   if (spanId !== undefined && !isId(spanId, 16))
     faults.push('spanId must be 16 hexadecimal digits in lower case, not all of them 0')
-  if (spanId !== undefined && traceId === undefined) faults.push('spanId must have a traceId beside it')
+  if (spanId !== undefined && traceId === undefined) faults.push('spanId needs a traceId')
   if (typeof attributes !== 'object' || attributes === null) faults.push('attributes must be an object')
   else addAttributeFaults(table, attributes as Readonly<Record<string, unknown>>, faults)
   return faults
