@@ -170,7 +170,7 @@ test('an event that does not fit its row is refused with all its faults', () => 
   refused({ traceId, spanId: '0'.repeat(16) }, [
     'spanId must be 16 hexadecimal digits in lower case, not all of them 0',
   ])
-  refused({ spanId }, ['spanId must have a traceId beside it'])
+  refused({ spanId }, ['spanId needs a traceId'])
   refused({ attributes: null }, ['attributes must be an object'])
   refused({ attributes: { ...least.attributes, 'process.pid': 1.5, 'container.id': '' } }, [
     'process.pid must be a whole number, 0 or more',

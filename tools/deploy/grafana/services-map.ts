@@ -20,7 +20,7 @@ const p95 = (side: string) => `histogram_quantile(0.95, ${rate(`${side}_seconds_
 const map = panel(
   'nodeGraph',
   'Map',
-  'Who asks whom, with requests in a second. Of those that are not on a host with svc the address is shown.',
+  'Calls between services, with requests per second. Peers on hosts without svc are shown by address.',
   { width: 24, height: 14 },
   {},
   {
@@ -36,27 +36,27 @@ export const mapRow: Row = {
   panels: [
     map,
     table(
-      'Who asks whom',
-      'The map as a table; durations as the server and as the client see them.',
+      'Service map',
+      'The map as a table; durations as seen by the server and by the client.',
       'reqps',
       {
         Requests: pair,
         Failures: failures,
-        'p95 of the server': p95('server'),
-        'p95 of the client': p95('client'),
+        'p95 (server)': p95('server'),
+        'p95 (client)': p95('client'),
       },
-      { units: { Failures: 'percentunit', 'p95 of the server': 's', 'p95 of the client': 's' } },
+      { units: { Failures: 'percentunit', 'p95 (server)': 's', 'p95 (client)': 's' } },
     ),
     lines(
-      'Requests from one to another',
-      'Requests in a second.',
+      'Requests between services',
+      'Requests per second.',
       'reqps',
       { '{{client}} → {{server}}': pair },
       { min: 0 },
     ),
     lines(
-      'Failures from one to another',
-      'Part of the requests that failed.',
+      'Failures between services',
+      'Fraction of failed requests.',
       'percentunit',
       { '{{client}} → {{server}}': failures },
       { min: 0 },
