@@ -113,7 +113,7 @@ test('the configured token goes to no process of another user, that of SVC_TOKEN
   const own = settings({ listen: `127.0.0.1:${port}`, auth })
   assert.match(
     whys(await findAgent({ settings: own, env: {} })),
-    new RegExp(`of user 65534 \\(pid ${stranger.pid}\\) listens there; no token was sent`),
+    new RegExp(`of user 65534 \\(pid ${stranger.pid}\\) is listening there; no token was sent`),
   )
   const open = await findAgent({ settings: settings({ listen: `127.0.0.1:${port}` }), env: {} })
   const given = await findAgent({ settings: own, env: { SVC_TOKEN: 'given' } })
@@ -131,7 +131,7 @@ test('a socket of another user gets no token while a program of root holds it to
   const port = await listen(t, server).finally(() => process.seteuid!(0))
   const auth = { ...defaults().self_telemetry.auth, enabled: true, bearer_token: 'configured' }
   const found = await findAgent({ settings: settings({ listen: `127.0.0.1:${port}`, auth }), env: {} })
-  assert.match(whys(found), /of user 65534 \(pid \d+\) listens there; no token was sent/)
+  assert.match(whys(found), /of user 65534 \(pid \d+\) is listening there; no token was sent/)
   // At another address it is in nobody's way.
   assert.equal(strangerAt(port, '127.0.0.2'), '')
 })

@@ -35,7 +35,7 @@ test('what is printed is a configuration, and the exit code tells whether it is 
   )
   const part = await svc(['convert', 'prometheus', jobs])
   assert.equal(part.code, 1)
-  assert.match(part.talk, /^left out: rule_files: svc stores nothing and evaluates no rules; keep them/m)
+  assert.match(part.talk, /^left out: rule_files: svc stores no data and evaluates no rules; keep them/m)
   assert.equal(loaded(part.out).collectors.prometheus.scrape_configs[0]!.job_name, 'a')
 
   const env = { OTEL_EBPF_OPEN_PORT: '8080', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4317' }

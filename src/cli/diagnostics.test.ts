@@ -184,7 +184,7 @@ test('without an agent it says so and collects the rest', async () => {
     configuration('alone.yaml', { log_level: 'debug' }),
   ])
   assert.equal(code, 0, talk)
-  assert.match(talk, /^no agent at unix:\/nowhere\/svc\.sock: there is no such socket/m)
+  assert.match(talk, /^no agent at unix:\/nowhere\/svc\.sock: no such socket/m)
   assert.match(talk, /^no agent at http:\/\/127\.0\.0\.1:1: nothing is listening there/m)
   const { files, manifest } = unpack(out)
   assert.deepEqual([manifest.agent.answered, manifest.agent.tried.length], [false, 2])
@@ -224,7 +224,7 @@ test('a file is written for its owner alone, and none is replaced unasked', asyn
   const path = join(directory, 'bundle.tar.gz')
   const first = await diagnose(['--config', config, '--output', path])
   assert.deepEqual([first.code, first.out.length], [0, 0], first.talk)
-  assert.match(first.talk, /^\d+ files, \d+ missing .*, \d+ bytes in .*bundle\.tar\.gz\. Look into it/m)
+  assert.match(first.talk, /^\d+ files, \d+ missing .*, \d+ bytes in .*bundle\.tar\.gz\. Review it/m)
   assert.equal(statSync(path).mode & 0o777, 0o600)
   assert.ok(unpack(path).files.size > 5)
   writeFileSync(path, 'mine')

@@ -151,7 +151,7 @@ test('verify names each damage, and a torn end only where no agent writes', asyn
   await fill(directory)
   const whole = await svcQueue('verify', '--directory', directory)
   assert.equal(whole.code, 0)
-  assert.match(whole.out, /^traces: 2 batches with 4 items whole, and 1 refused batch; no damage$/m)
+  assert.match(whole.out, /^traces: 2 batches with 4 items whole, and 1 rejected batch; no damage$/m)
   const at = join(directory, 'v1/default/traces')
   const file = join(at, readdirSync(at).find(name => name.endsWith('.seg'))!)
   const bytes = readFileSync(file)
@@ -174,7 +174,7 @@ test('verify names each damage, and a torn end only where no agent writes', asyn
   assert.equal(torn.code, 1)
   assert.match(
     torn.out,
-    /at byte 48: \d+ bytes of a batch whose writing was cut short; it was never accepted/,
+    /at byte 48: \d+ bytes of an incomplete batch; it was never accepted/,
   )
 })
 

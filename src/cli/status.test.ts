@@ -131,7 +131,7 @@ test('a screenful tells what works, what is limited, what is sent and what is lo
     / {2}export +h:4317 \(grpc, no TLS, compression gzip\): NOT CONNECTED\n +traces: connection refused; next attempt /,
   )
   assert.match(out, / {2}traces +90 +3 +1,234! {2}#####\.\.\.\.\. 5\/10M\n/)
-  assert.match(out, / {2}DROPPED SINCE THE START\n {2}traces +7! queue_full\n$/)
+  assert.match(out, / {2}DROPPED SINCE START\n {2}traces +7! queue_full\n$/)
   assert.match(
     out,
     /\n {2}MEMORY +IN USE +LIMIT +RELEASED\n {2}span window +3M +16M\n {2}symbols +0B +16M +5M\n {2}2 smaller tables +120K\n/,
@@ -163,7 +163,7 @@ test('of a queue on disk each signal tells what it holds, and the bound that all
   assert.match(out, / {2}traces +90 +3 +0 {2}#####\.\.\.\.\. 5M on disk\n/)
   assert.match(
     out,
-    / {2}profiles .* 5M on disk\n {2}the queue on disk holds 20\/500M for all signals together\n/,
+    / {2}profiles .* 5M on disk\n {2}queue on disk: 20\/500M for all signals together\n/,
   )
   assert.equal(out.match(/500M/g)?.length, 1)
 })

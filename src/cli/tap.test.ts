@@ -47,7 +47,7 @@ test('items are lines of text, what failed is marked, and it ends after as many 
     '12:00:01.234 cart                8.2ms   GET /cart/* 200',
     '',
   ])
-  assert.deepEqual([code, talk], [0, '7 items more came faster than they could be shown\n'])
+  assert.deepEqual([code, talk], [0, '7 items more were too fast to show\n'])
 })
 
 test('conditions reach the agent, and --json prints what it sends as OTLP', async () => {
@@ -78,7 +78,7 @@ test('a command line that makes no sense is refused with what does', async () =>
     assert.deepEqual([code, out], [2, ''])
     assert.match(talk, want)
   }
-  await check([], /what to tap\? The signals are traces, logs, metrics, profiles/)
+  await check([], /no signal given; the signals are traces, logs, metrics, profiles/)
   await check(['trace'], /unknown signal "trace"; did you mean traces\? The signals are/)
   await check(['logs', '--min', '1s'], /--min is for traces/)
   await check(['metrics', '--errors'], /--errors is for traces and logs/)

@@ -50,7 +50,7 @@ function signalOf(word: string | undefined): TapOrder['signal'] {
   if (signal !== undefined) return signal
   const all = `the signals are ${signals.join(', ')}`
   const sentence = `T${all.slice(1)}`
-  if (word === undefined) throw new StartError(`no signal given; ${sentence}`, ExitCode.usage)
+  if (word === undefined) throw new StartError(`no signal given; ${all}`, ExitCode.usage)
   const near = nearest(word, signals)
   throw new StartError(
     `unknown signal "${word}"; ${near ? `did you mean ${near}? ${sentence}` : all}`,

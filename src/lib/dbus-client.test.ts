@@ -120,7 +120,7 @@ test('a peer that does not talk as it should is an error in words, and leaves no
     { answer: raw(bytes => Buffer.concat([Buffer.from('garbage'.repeat(9)), bytes])) },
     /no byte order/,
   )
-  await check({ answer: () => ({ signature: 'u', body: [1] }) }, /is of type "u" where "s" was asked for/)
+  await check({ answer: () => ({ signature: 'u', body: [1] }) }, /is of type "u" where "s" was expected/)
   await check({ answer: () => ({ signature: '', body: [] }) }, /is of type ""/)
   await check({ answer: (_call, socket: Socket) => void socket.destroy() }, /the peer closed the connection/)
   await check({ answer: (_call, socket: Socket) => void socket.end() }, /the peer closed the connection/)

@@ -242,11 +242,11 @@ test('a proxy that opens no tunnel is told by its fault, without credentials', a
     assert.match(error.message, /^through the proxy 127\.0\.0\.1:\d+: /)
     assert.doesNotMatch(error.message, /c2VjcmV0/)
   }
-  await check({ status: 407 }, /refuses our user and password \(407\): correct them in HTTPS_PROXY/)
-  await check({ status: 407 }, /asks for a user and a password \(407\): write them into HTTPS_PROXY/, {
+  await check({ status: 407 }, /rejects user and password \(407\): correct them in HTTPS_PROXY/)
+  await check({ status: 407 }, /requires a user and a password \(407\): add them to HTTPS_PROXY/, {
     authorization: '',
   })
-  await check({ status: 403 }, /opens no tunnel to 127\.0\.0\.1:\d+ \(HTTP 403\)/)
+  await check({ status: 403 }, /does not open a tunnel to 127\.0\.0\.1:\d+ \(HTTP 403\)/)
   await check({ raw: 'SSH-2.0-OpenSSH\r\n\r\n' }, /its answer is not HTTP/)
   await check({ raw: 'x'.repeat(20_000) }, /its answer is not HTTP/)
   await check({ raw: 'HTTP/1.1 200' }, /closed the connection without an answer/)

@@ -31,7 +31,7 @@ export function startHeartbeat(boundMs: number): Heartbeat {
       // A request may be served before the timer that was due during the stall.
       tick()
       if (stalledMs === 0 || performance.now() - stallEnded > boundMs) return undefined
-      return `the event loop was blocked for ${(stalledMs / 1000).toFixed(1)} s`
+      return `the event loop was stuck for ${(stalledMs / 1000).toFixed(1)} s`
     },
     stop: () => clearInterval(timer),
   }

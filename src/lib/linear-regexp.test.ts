@@ -103,7 +103,7 @@ test('groups keep what they keep in RE2, copies of them included', () => {
     capturingRegExp('(?P<x>a)(b)').groups.map(group => group.name),
     ['', 'x', ''],
   )
-  assert.throws(() => capturingRegExp('(?P<x>a)(?P<x>b)'), /two groups of the name x/)
+  assert.throws(() => capturingRegExp('(?P<x>a)(?P<x>b)'), /two groups named x/)
   assert.throws(() => capturingRegExp('(?im)a'), /leave it out/)
   assert.throws(() => capturingRegExp('a)(?:b'), /unmatched/)
   assert.throws(() => capturingRegExp('(((a){40}){40})'), /more than 1000 times/)

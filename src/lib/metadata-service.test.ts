@@ -85,7 +85,7 @@ test('text that is good to have is empty when it cannot be had, and leaves time 
   const slow = service(t, `http://127.0.0.1:${port}`, 600)
   assert.equal(await slow.optionalText({ path: '/' }), '')
   // The rest of the time is there, and it ends too.
-  await assert.rejects(slow.text({ path: '/' }), /no whole answer within 600 ms/)
+  await assert.rejects(slow.text({ path: '/' }), /no complete answer within 600 ms/)
   await gone(sockets)
   const { port: refusing } = await listen(t, 'HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n')
   assert.equal(await service(t, `http://127.0.0.1:${refusing}`).optionalText({ path: '/' }), '')

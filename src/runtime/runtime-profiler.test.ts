@@ -322,7 +322,7 @@ test('one profile that takes time at once; the client or the end of debug mode e
   const client = new AbortController()
   const first = profiler.take('profile', request({ seconds: 60, signal: client.signal }))
   await assert.rejects(profiler.take('profile', request()), ProfilerBusy)
-  await assert.rejects(profiler.take('trace', request()), /cannot take trace: profile is being taken/)
+  await assert.rejects(profiler.take('trace', request()), /cannot take trace: profile is in progress/)
   assert.ok((await profiler.take('threadcreate', request())).body.length > 0)
   client.abort(new Error('the client has gone'))
   await assert.rejects(first, /^Error: the client has gone$/)

@@ -93,7 +93,7 @@ test('what svc has no key for is named, and the rest goes over', () => {
   ])
   const told = leftOut.join('\n')
   assert.match(told, /^--colector\.systemd: unknown flag; did you mean --collector\.systemd\?$/m)
-  assert.match(told, /^--web\.telemetry-path=\/m: the path of svc is \/metrics; write that as metrics_path/m)
+  assert.match(told, /^--web\.telemetry-path=\/m: the path of svc is \/metrics; set that as metrics_path/m)
   assert.match(told, /^--web\.listen-address=\[::1\]:2: svc listens on one address/m)
   assert.match(told, /^--web\.max-requests: svc does not accept it as agent\.nodeexporter\.max_requests/m)
   assert.match(told, /^--collector\.netdev\.device-include: expected a regular expression/m)

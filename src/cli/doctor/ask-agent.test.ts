@@ -168,7 +168,7 @@ test('an answer that is endless, late or refused leaves all to be tried here', a
   assert.ok(refused.groups[0]!.checks.length > 0)
   const none = await examine(local(join(directory, 'none.sock')), { topic: 'runtime' })
   assert.equal(none.sources.address, '')
-  assert.match(none.sources.why, /none\.sock: there is no such socket/)
+  assert.match(none.sources.why, /none\.sock: no such socket/)
 })
 
 test('the exit code tells a receiver that takes nothing from all else', () => {

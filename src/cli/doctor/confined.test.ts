@@ -63,7 +63,7 @@ test('for a user without rights', { skip }, () => {
     /process programs/,
     /host programs/,
   ])
-  assert.match(text, /^ +you lose: traces and request metrics\n +fix, one of:\n/m)
+  assert.match(text, /^ +Loss: traces and request metrics\n +Fix, one of:\n/m)
   assert.match(text, /^ +systemd +AmbientCapabilities=CAP_BPF CAP_PERFMON$/m)
   assert.match(text, /^ +container +docker run --user=0 --cap-add=BPF --cap-add=PERFMON$/m)
   assert.match(text, /^ +kubernetes +securityContext: \{.*\[BPF, PERFMON\]\}\}$/m)

@@ -106,7 +106,7 @@ test('what cannot serve is refused with its reason', t => {
   check(tlsText('  cipher_suites: [RC4]\n'), /unknown cipher: RC4/)
   check(tlsText('  min_version: SSL3\n'), /min_version/)
   check(tlsText().replace('server.key', 'client.key'), /rejected by OpenSSL: .*mismatch/)
-  check('basic_auth_users: {alice: secret}', /basic_auth_users\.alice is no bcrypt hash/)
+  check('basic_auth_users: {alice: secret}', /basic_auth_users\.alice is not a bcrypt hash/)
   check('http_server_config: {headers: {Server: x}}', /"Server" cannot be set/)
   check('http_server_config: {headers: {X-Frame-Options: no}}', /expected one of deny, sameorigin/)
   assert.throws(() => new WebConfig('/nowhere/web.yml').current(), /web\.yml: there is no such file/)
