@@ -45,7 +45,9 @@ function section({ name, summary, flags, word, foreignFlags, exits }: Command): 
     parts.push(`\`${word.name}\`: ${word.summary.replace(/\.$/, '')}${choices}.`)
   }
   if (foreignFlags)
-    parts.push('Its flags are the same as those of the node exporter: see [replacing it](../node-exporter.md).')
+    parts.push(
+      'Its flags are the same as those of the node exporter: see [replacing it](../node-exporter.md).',
+    )
   if (flags.length > 0) parts.push(flagTable(flags))
   if (exits !== undefined) parts.push(`Exit codes: ${cell(exitCodeList(exits))}.`)
   return parts.join('\n\n')

@@ -41,6 +41,10 @@ writes one archive without secrets.
 [Missing telemetry](#missing-telemetry) · [Start failures](#start-failures) · [High resource usage](#high-resource-usage) ·
 [Missing data at the receiver](#missing-data-at-the-receiver) · [API errors](#api-errors) ·
 [Other features](#other-features) · [Configuration errors](#configuration-errors)`
+
+/** A name to which messages and pages may link. */
+function mark(kind: string, name: string): string {
+  return `<a id="${kind}-${name}"></a>`
 }
 
 function nothing(): string {
@@ -116,7 +120,12 @@ ${doctorTable(['export'])}`
 }
 
 function dropRow(name: string, { place, means, hint, wished }: DropReason): readonly string[] {
-  return [name, wished ? 'no loss: as configured' : places[place], withKeys(cell(means)), withKeys(cell(hint))]
+  return [
+    name,
+    wished ? 'no loss: as configured' : places[place],
+    withKeys(cell(means)),
+    withKeys(cell(hint)),
+  ]
 }
 
 function refused(): string {

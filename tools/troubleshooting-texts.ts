@@ -58,10 +58,7 @@ export const refusals: Readonly<Record<ErrorStatus, Trouble>> = {
   429: ['`self_telemetry.rate_limit` was exceeded', 'wait for the time in `Retry-After`, or raise the limit'],
   431: ['the headers are over 16 KiB', 'send fewer headers'],
   500: ['a bug', 'the error is in the log: please report it'],
-  503: [
-    'svc is starting, stopping, or at an internal limit; `message` names it',
-    'retry later',
-  ],
+  503: ['svc is starting, stopping, or at an internal limit; `message` names it', 'retry later'],
 }
 
 /** What it uses. */

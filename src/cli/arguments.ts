@@ -71,7 +71,8 @@ export const outputFlag: Flag = {
   name: 'output',
   short: 'o',
   value: 'FILE',
-  summary: 'write to FILE instead; the name sets the format of a profile: FILE.pb.gz (pprof), .folded, .svg, .json',
+  summary:
+    'write to FILE instead; the name sets the format of a profile: FILE.pb.gz (pprof), .folded, .svg, .json',
 }
 export const diffFlag: Flag = { name: 'diff', summary: 'print only differences' }
 export const jsonFlag: Flag = { name: 'json', summary: 'print JSON' }

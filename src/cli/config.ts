@@ -32,7 +32,10 @@ export const config: Command = {
   async run(args) {
     const form = formOf(args)
     if (form === 'example' && args.has('json'))
-      throw new StartError('--example is a YAML file with comments: it cannot be printed as JSON', ExitCode.usage)
+      throw new StartError(
+        '--example is a YAML file with comments: it cannot be printed as JSON',
+        ExitCode.usage,
+      )
     // Loaded here, for an agent that runs needs none of it.
     switch (form) {
       case 'effective':

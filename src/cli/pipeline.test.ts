@@ -189,7 +189,10 @@ test('bad input ends with exit code 2, its line, and what was expected', async (
     assert.match(talk, want)
   }
   const good = '{"resourceSpans":[]}\n'
-  await check(`${good}\n{"resourceSpans":\n`, /standard input, line 3: expected OTLP JSON, found text that is not JSON/)
+  await check(
+    `${good}\n{"resourceSpans":\n`,
+    /standard input, line 3: expected OTLP JSON, found text that is not JSON/,
+  )
   await check('{\n"resourceSpans": [\n{]}', /line 3: expected OTLP JSON/)
   await check('{\n"resourceSpans": [', /line 2: expected OTLP JSON/)
   await check(`${good}[]`, /line 2: expected an object with resourceSpans, .* or resourceProfiles/)

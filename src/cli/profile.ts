@@ -10,7 +10,12 @@ export const profile: Command = {
   name: 'profile',
   summary: 'record a profile of processes, as a table or a file',
   flags: [
-    { name: 'duration', short: 'd', value: 'TIME', summary: 'duration of the recording: 1s to 60s; default: 10s' },
+    {
+      name: 'duration',
+      short: 'd',
+      value: 'TIME',
+      summary: 'duration of the recording: 1s to 60s; default: 10s',
+    },
     {
       name: 'kind',
       short: 'k',
@@ -31,8 +36,7 @@ export const profile: Command = {
   ],
   word: {
     name: 'TARGET',
-    summary:
-      'a pid, or the name of a service; default: all processes of the host',
+    summary: 'a pid, or the name of a service; default: all processes of the host',
   },
   async run(args) {
     const order = orderOf(args)

@@ -172,10 +172,7 @@ test('verify names each damage, and a torn end only where no agent writes', asyn
   truncateSync(last, statSync(last).size - 5)
   const torn = await svcQueue('verify', '--directory', directory, '--signal', 'logs')
   assert.equal(torn.code, 1)
-  assert.match(
-    torn.out,
-    /at byte 48: \d+ bytes of an incomplete batch; it was never accepted/,
-  )
+  assert.match(torn.out, /at byte 48: \d+ bytes of an incomplete batch; it was never accepted/)
 })
 
 test('drop refuses beside an agent and asks before, then says what went', async t => {

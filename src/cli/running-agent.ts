@@ -19,9 +19,7 @@ export async function runningAgent(args: Arguments, what: string): Promise<Agent
   // Where the agent is to be asked was taken from it.
   const [problem] = configurationOf(args).problems
   if (problem !== undefined && args.value('url') === undefined)
-    say(
-      `${formatProblems([problem], { terminal: false, color: false })}Defaults are used instead.\n`,
-    )
+    say(`${formatProblems([problem], { terminal: false, color: false })}Defaults are used instead.\n`)
   if (client) return client
   throw new StartError(
     `cannot ${what}: no agent answers (${waysText(tried)}); start it with "svc run", or pass its address with --url`,

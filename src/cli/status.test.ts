@@ -161,10 +161,7 @@ test('of a queue on disk each signal tells what it holds, and the bound that all
   t.after(() => agent.close())
   const { out } = await svc(['status', '--config', agent.config])
   assert.match(out, / {2}traces +90 +3 +0 {2}#####\.\.\.\.\. 5M on disk\n/)
-  assert.match(
-    out,
-    / {2}profiles .* 5M on disk\n {2}queue on disk: 20\/500M for all signals together\n/,
-  )
+  assert.match(out, / {2}profiles .* 5M on disk\n {2}queue on disk: 20\/500M for all signals together\n/)
   assert.equal(out.match(/500M/g)?.length, 1)
 })
 

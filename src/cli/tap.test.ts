@@ -68,7 +68,10 @@ test('what waits says so, and an agent that goes is a failure in words', async t
     onTalk: said => said.includes('waiting') && void own.close(),
   })
   assert.deepEqual([code, out], [1, ''])
-  assert.match(talk, /^waiting for logs with errors \(ctrl-c to stop; if nothing appears: svc doctor logs\)\n/)
+  assert.match(
+    talk,
+    /^waiting for logs with errors \(ctrl-c to stop; if nothing appears: svc doctor logs\)\n/,
+  )
   assert.match(talk, /svc: cannot tap logs any longer: the agent at unix:\S+ has gone\n$/)
 })
 

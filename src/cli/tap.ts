@@ -14,7 +14,12 @@ export const tap: Command = {
     { name: 'service', value: 'NAME', summary: 'only this service' },
     { name: 'errors', summary: 'traces, logs: only failed spans, records of ERROR and above' },
     { name: 'min', value: 'TIME', summary: 'traces: only spans of at least this duration, such as 200ms' },
-    { name: 'count', short: 'n', value: 'N', summary: 'stop after this number of items; default: run until ctrl-c' },
+    {
+      name: 'count',
+      short: 'n',
+      value: 'N',
+      summary: 'stop after this number of items; default: run until ctrl-c',
+    },
     jsonFlag,
     configFlag,
     urlFlag,

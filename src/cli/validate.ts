@@ -9,8 +9,7 @@ export const validate: Command = {
     modeFlag,
     {
       name: 'no-files',
-      summary:
-        'skip certificates and other files named in keys, for a configuration of another host',
+      summary: 'skip certificates and other files named in keys, for a configuration of another host',
     },
     jsonFlag,
   ],

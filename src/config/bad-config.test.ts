@@ -37,7 +37,10 @@ const cases: readonly Case[] = [
     file: 'agent: {discovery: {docker: {endpoint: "tcp://me:secret@far:2376"}}}\n',
   },
   { what: 'an invalid size', file: 'queues: {traces: {mem_limit: lots}}\n' },
-  { what: 'a ring buffer size that is not a power of two', file: 'agent:\n  ebpf:\n    ringbuf_size: 5000000\n' },
+  {
+    what: 'a ring buffer size that is not a power of two',
+    file: 'agent:\n  ebpf:\n    ringbuf_size: 5000000\n',
+  },
   { what: 'a number out of range', file: 'agent: {profiling: {sample_rate: 1000}}\n' },
   { what: 'a number in quotes', file: 'queues:\n  logs:\n    batch_size: "100"\n' },
   { what: 'a fraction instead of a whole number', file: 'otlp: {concurrency: 1.5}\n' },
@@ -150,7 +153,10 @@ const cases: readonly Case[] = [
     options: { env: { SVC_CONFIG_FILE: 'gone.yaml' } },
   },
   { what: 'an unset variable', file: 'otlp:\n  endpoint: ${COLLECTOR}\n  concurrency: ${N}\n' },
-  { what: 'an unset variable with a message', file: 'otlp: {endpoint: "${COLLECTOR:?set it to host:port}"}\n' },
+  {
+    what: 'an unset variable with a message',
+    file: 'otlp: {endpoint: "${COLLECTOR:?set it to host:port}"}\n',
+  },
   { what: 'an invalid reference', file: 'service_name: "a${1}"\ninstance_id: "${OPEN"\n' },
   {
     what: 'a missing certificate',

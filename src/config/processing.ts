@@ -58,6 +58,8 @@ function idle({ enabled: isOn, transform: own, pii_redaction: redaction }: Confi
   if (!own.enabled && own.rules.length > 0)
     warnings.push('transform.enabled is false, so its rules have no effect; set transform.enabled: true')
   if (!redaction.enabled && redaction.rules.length > 0)
-    warnings.push('pii_redaction.enabled is false, so its rules have no effect; set pii_redaction.enabled: true')
+    warnings.push(
+      'pii_redaction.enabled is false, so its rules have no effect; set pii_redaction.enabled: true',
+    )
   return warnings
 }

@@ -52,7 +52,11 @@ const network = branch('Traffic of all processes, captured at their sockets.', {
   }),
   flows: key(boolean, true, 'Counts bytes between pairs of hosts.', { restart: true }),
   interfaces: key(list(someText), [], 'Network interfaces for flows; empty for all.', { restart: true }),
-  include_ports: key(list(port), [], 'Server ports to observe; empty for all. `exclude_ports` takes precedence.'),
+  include_ports: key(
+    list(port),
+    [],
+    'Server ports to observe; empty for all. `exclude_ports` takes precedence.',
+  ),
   exclude_ports: key(list(port), [], 'Server ports to ignore.'),
   exclude_paths: key(
     list(text({ expects: 'a path that begins with "/"', pattern: /^\// })),
@@ -214,8 +218,7 @@ const logs = branch('Logs of containers, files and the journal.', {
 
 /** As `mayTell` of src/entities has them. */
 const daemon = text({
-  expects:
-    'a socket such as "unix:///run/docker.sock", an address such as "tcp://127.0.0.1:2376", or empty',
+  expects: 'a socket such as "unix:///run/docker.sock", an address such as "tcp://127.0.0.1:2376", or empty',
   pattern: /^(|(unix:\/\/)?\/.+|((tcp|https?):\/\/)?[^/@]+\/?)$/,
   valid: address => address === '' || !('instead' in parseDockerAddress(address)),
   hint: ({ text: address }) => {

@@ -41,12 +41,9 @@ const tls = branch('TLS of the connection to the receiver.', {
     'PEM file of CAs to trust instead of the built-in ones; reloaded when it changes.',
     { content: true },
   ),
-  cert_file: key(
-    certificatesFile,
-    '',
-    'PEM file of the client certificate; reloaded when it changes.',
-    { content: true },
-  ),
+  cert_file: key(certificatesFile, '', 'PEM file of the client certificate; reloaded when it changes.', {
+    content: true,
+  }),
   key_file: key(keyFile, '', 'PEM file of the private key of `cert_file`; reloaded when it changes.', {
     content: true,
   }),
@@ -63,11 +60,7 @@ const tls = branch('TLS of the connection to the receiver.', {
 })
 
 const transport = {
-  protocol: key(
-    choice(['grpc', 'http/protobuf', 'http/json']),
-    'grpc',
-    'OTLP protocol of the receiver.',
-  ),
+  protocol: key(choice(['grpc', 'http/protobuf', 'http/json']), 'grpc', 'OTLP protocol of the receiver.'),
   compression: key(choice(['gzip', 'zstd', 'none']), 'gzip', 'Compression of request bodies.'),
   timeout: key(duration(), 10_000, 'Timeout of one request, which is then retried.'),
   insecure: key(

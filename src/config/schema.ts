@@ -70,7 +70,9 @@ const selfTelemetry = branch('Management API and the agent’s own telemetry.', 
   auth: branch('Bearer tokens of the management API.', {
     enabled: key(boolean, false, 'Requires a token on all paths except health and readiness.'),
     bearer_token: key(token, '', 'Token that clients must send.', { secret: true }),
-    bearer_tokens: key(list(someToken), [], 'Additional tokens, for rotation without downtime.', { secret: true }),
+    bearer_tokens: key(list(someToken), [], 'Additional tokens, for rotation without downtime.', {
+      secret: true,
+    }),
     exempt: key(
       list(urlPath),
       [],
@@ -78,7 +80,11 @@ const selfTelemetry = branch('Management API and the agent’s own telemetry.', 
     ),
   }),
   admin: branch('Requests that change or reveal a lot.', {
-    allow_remote: key(boolean, false, 'Allows other hosts to read and do everything although no token is required.'),
+    allow_remote: key(
+      boolean,
+      false,
+      'Allows other hosts to read and do everything although no token is required.',
+    ),
   }),
   allowed_hosts: key(
     list(hostName),
@@ -91,7 +97,11 @@ const selfTelemetry = branch('Management API and the agent’s own telemetry.', 
   }),
   cors: branch('Requests from web pages of other origins.', {
     enabled: key(boolean, false, 'Allows these requests.'),
-    allowed_origins: key(list(origin), [], 'Allowed origins, such as `https://ops.example.com`; `*` for all.'),
+    allowed_origins: key(
+      list(origin),
+      [],
+      'Allowed origins, such as `https://ops.example.com`; `*` for all.',
+    ),
   }),
   tls: branch('TLS of the management API.', {
     enabled: key(boolean, false, 'Serves over TLS.', { restart: true }),
@@ -176,11 +186,7 @@ export const schema = branch(
       restart: true,
     }),
     log_level: key(choice(['debug', 'info', 'warn', 'error']), 'info', 'Minimum severity of log records.'),
-    log_format: key(
-      choice(['json', 'text']),
-      'json',
-      'Log format; text on a terminal unless this is set.',
-    ),
+    log_format: key(choice(['json', 'text']), 'json', 'Log format; text on a terminal unless this is set.'),
     shutdown_timeout: key(duration(), 30_000, 'Maximum time from the signal to the end of the process.'),
     limits,
     resource,

@@ -205,8 +205,7 @@ test('the log of a load tells the program or the map, and the cause', () => {
   check("libbpf: map 'ring': failed to create: Invalid argument(-22)\nlibbpf: failed to load object 'x'\n", {
     program: undefined,
     map: 'ring',
-    reason:
-      'failed to create: Invalid argument(-22): the kernel does not support this map type or size',
+    reason: 'failed to create: Invalid argument(-22): the kernel does not support this map type or size',
     unknown: true,
   })
   const twice = 'libbpf: Error in bpf_create_map_xattr(m):Invalid argument(-22). Retrying without BTF.\n'

@@ -330,8 +330,7 @@ function unpackInto(running: Running, fd: number, bytes: Uint8Array, most: numbe
 
 function nameIn(running: Running): string {
   const { kind, payload } = running.receive()
-  if (kind !== answers.name || payload.length > mostDemangled)
-    throw new DecodeError('unexpected output')
+  if (kind !== answers.name || payload.length > mostDemangled) throw new DecodeError('unexpected output')
   return utf8Text(payload, 0, payload.length)
 }
 

@@ -215,8 +215,7 @@ const callFields: Readonly<Record<string, readonly string[]>> = {
 export const syscallTracepoints = need({
   name: 'system call tracepoints',
   group: 'traces',
-  summary:
-    'The kernel has tracepoints for system calls, which capture requests before Linux 6.3',
+  summary: 'The kernel has tracepoints for system calls, which capture requests before Linux 6.3',
   lose: `${tracing} before Linux 6.3`,
   faults: {
     absent: {

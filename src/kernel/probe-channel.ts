@@ -53,7 +53,8 @@ export class ProbeChannel {
   /** `text`: what native/probe/probe.c calls PATH. */
   ask(id: number, operation: string, limit: number, text: string): void {
     const request = `${id} ${operation} ${limit} ${Buffer.from(text).toString('hex')}\n`
-    if (again(() => writeSync(this.#fd, request)) !== request.length) throw new Error('it does not read its input')
+    if (again(() => writeSync(this.#fd, request)) !== request.length)
+      throw new Error('it does not read its input')
   }
 
   /**

@@ -126,7 +126,8 @@ class Session {
   call(request: DBusRequest): Promise<readonly DBusValue[]> {
     return new Promise((resolve, reject) => {
       if (this.#failure !== undefined) throw this.#failure
-      if (this.#waiting.size >= mostCalls) throw new Error(`D-Bus call failed: ${mostCalls} calls are already waiting`)
+      if (this.#waiting.size >= mostCalls)
+        throw new Error(`D-Bus call failed: ${mostCalls} calls are already waiting`)
       const serial = (this.#lastSerial % 0xffffffff) + 1
       const bytes = encodeCall(serial, request)
       this.#lastSerial = serial

@@ -120,14 +120,14 @@ export class DBusWriter {
     else if (code === 'v') {
       const variant = value as DBusVariant
       const [inner, ...more] = parseSignature(variant.signature)
-      if (inner === undefined || more.length > 0) throw new Error('cannot write a variant: not exactly one type')
+      if (inner === undefined || more.length > 0)
+        throw new Error('cannot write a variant: not exactly one type')
       this.#text('g', variant.signature)
       this.#value(inner, variant.value, depth + 1)
     } else if (code === 'a') this.#array(parts[0]!, value as Uint8Array | readonly DBusValue[], depth)
     else {
       const fields = value as readonly DBusValue[]
-      if (fields.length !== parts.length)
-        throw new Error('cannot write a struct: wrong number of fields')
+      if (fields.length !== parts.length) throw new Error('cannot write a struct: wrong number of fields')
       for (const [i, part] of parts.entries()) this.#value(part, fields[i]!, depth + 1)
     }
   }

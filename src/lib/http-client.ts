@@ -168,7 +168,9 @@ class Exchange {
     // Not an answer to this request, but a farewell to a connection that was idle (RFC 9110, section 15.5.9).
     const farewell = message.statusCode === 408 && message.headers.connection?.toLowerCase() === 'close'
     if (farewell && this.#call.reusedSocket) {
-      this.end(new HttpError('the server closed the idle connection (HTTP 408)', 'unavailable', { stale: true }))
+      this.end(
+        new HttpError('the server closed the idle connection (HTTP 408)', 'unavailable', { stale: true }),
+      )
       return
     }
     this.#message = message
@@ -176,7 +178,9 @@ class Exchange {
       if (!this.#body.add(chunk)) this.end(new HttpError(tooLarge(this.#maxBytes), 'unavailable'))
     })
     message.on('error', error =>
-      this.end(new HttpError(`the answer was interrupted: ${faultText(error)}`, 'unavailable', { cause: error })),
+      this.end(
+        new HttpError(`the answer was interrupted: ${faultText(error)}`, 'unavailable', { cause: error }),
+      ),
     )
     message.once('end', () => {
       if (this.#done) return

@@ -166,7 +166,8 @@ function translate(source: string, { names, ...flags }: Translation): string {
       if (group) ({ ignoresCase, dotAll } = group)
     } else if (character === '.' && dotAll !== undefined) add(dotAll ? '[^]' : '[^\\n]')
     else if (/^(?:[*+?]|\{\d+(?:,\d*)?\})/.test(rest)) {
-      if (part === undefined) throw new Error('a repetition without anything to repeat, or of another repetition')
+      if (part === undefined)
+        throw new Error('a repetition without anything to repeat, or of another repetition')
       const [whole, sign, least, comma, most, lazy = ''] = /^(?:([*+?])|\{(\d+)(?:(,)(\d*))?\})(\??)/.exec(
         rest,
       )!
@@ -205,7 +206,11 @@ function groupStart(rest: string): GroupStart {
   if (named) return { ...start, length: named[0].length, name: named[1]! }
   const flagged = /^\(\?([a-zA-Z]*)(?:-([a-zA-Z]+))?([:)])/.exec(rest)
   if (!flagged)
-    throw new Error(/^\(\?<?[=!]/.test(rest) ? 'it uses lookaround, which RE2 does not support' : '(? does not begin a group')
+    throw new Error(
+      /^\(\?<?[=!]/.test(rest)
+        ? 'it uses lookaround, which RE2 does not support'
+        : '(? does not begin a group',
+    )
   const [whole, set = '', cleared = '', end] = flagged
   const other = /[^is]/.exec(set + cleared)?.[0]
   if (other === 'm') throw new Error('it has the flag m in the middle; set it once, at the beginning')
@@ -260,7 +265,8 @@ function escaped(rest: string): Escape {
   if (/[pP]/.test(next)) throw new Error('it uses a Unicode class; list the characters instead')
   if (Object.hasOwn(controls, next)) return { length: 2, unit: controls[next]!, set: '' }
   if (/[dDsSwWbBAz]/.test(next)) return { length: 2, unit: undefined, set: next }
-  if (next === '' || /[A-Za-z]/.test(next)) throw new Error(`it has \\${next}, which is not an escape sequence`)
+  if (next === '' || /[A-Za-z]/.test(next))
+    throw new Error(`it has \\${next}, which is not an escape sequence`)
   return { length: 2, unit: next, set: '' }
 }
 
@@ -291,8 +297,7 @@ function bracket(rest: string, ignoresCase: boolean): { readonly text: string; r
     let last = first.unit
     if (rest[i] === '-' && i + 1 < rest.length && rest[i + 1] !== ']') {
       const end = member(rest.slice(i + 1))
-      if (end.unit === undefined || end.unit < last)
-        throw new Error('a range ends before it begins')
+      if (end.unit === undefined || end.unit < last) throw new Error('a range ends before it begins')
       last = end.unit
       i += 1 + end.length
     }

@@ -55,7 +55,9 @@ export function proxyFromUrl(value: string, name: string): ProxyTarget {
   if (url === undefined || url.hostname === '')
     throw new Error(`cannot use the proxy of ${name}: not a URL; use the form http://proxy:3128`)
   if (scheme !== 'http' && scheme !== 'https')
-    throw new Error(`cannot use the proxy of ${name}: the scheme ${scheme} is not supported; use http or https`)
+    throw new Error(
+      `cannot use the proxy of ${name}: the scheme ${scheme} is not supported; use http or https`,
+    )
   const secure = scheme === 'https'
   return {
     host: unbracketed(url.hostname),

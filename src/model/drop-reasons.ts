@@ -13,8 +13,7 @@ export interface DropReason {
   readonly wished?: true
 }
 
-const rising =
-  'raise agent.ebpf.network.sampling.max_spans_per_second; metrics still count these calls'
+const rising = 'raise agent.ebpf.network.sampling.max_spans_per_second; metrics still count these calls'
 const framing = 'svc explain PORT; new connections are not affected'
 const page = 'fix the output of the target: GET /status/targets'
 
@@ -70,14 +69,12 @@ export const dropReasons: Readonly<Record<string, DropReason>> = {
   },
   ring_full: {
     place: 'capture',
-    means:
-      'a burst was larger than the ring buffer and the memory behind it; raise agent.ebpf.ringbuf_size',
+    means: 'a burst was larger than the ring buffer and the memory behind it; raise agent.ebpf.ringbuf_size',
     hint: 'give svc more CPU, lower max_spans_per_second, or raise agent.ebpf.ringbuf_size; metrics may lack calls that svc decodes in user space: HTTP/2, messages, TLS, and all calls before Linux 6.3',
   },
   perf_full: {
     place: 'capture',
-    means:
-      'a burst was larger than the perf buffers, which replace the ring buffer before Linux 5.8',
+    means: 'a burst was larger than the perf buffers, which replace the ring buffer before Linux 5.8',
     hint: 'raise agent.ebpf.perf_buffer_size, or give svc more CPU; metrics may lack these calls',
   },
   rate_limited: {
@@ -208,7 +205,11 @@ export const dropReasons: Readonly<Record<string, DropReason>> = {
     means: 'the buckets of a histogram contradict its count',
     hint: page,
   },
-  inconsistent_summary: { place: 'scraping', means: 'the count of a summary is not a valid count', hint: page },
+  inconsistent_summary: {
+    place: 'scraping',
+    means: 'the count of a summary is not a valid count',
+    hint: page,
+  },
   no_count: { place: 'scraping', means: 'a histogram or summary has no count', hint: page },
   unexpected_sample: {
     place: 'scraping',

@@ -37,7 +37,8 @@ export function expand(
       continue
     }
     const end = text.indexOf('}', at)
-    if (end < 0) return failed(text, `cannot expand "\${": the closing "}" is missing; for a literal "\${" write "$\${"`)
+    if (end < 0)
+      return failed(text, `cannot expand "\${": the closing "}" is missing; for a literal "\${" write "$\${"`)
     const reference = text.slice(at + 2, end)
     const found = reference.startsWith('file:')
       ? secretFile(reference.slice(5), files)

@@ -167,7 +167,11 @@ function readEntries(
     const canonical = join(at.canonical, name)
     if (!isBranch(node)) readKey(node, entry.value, { written, canonical }, settings, report)
     else if (seen.has(name)) {
-      report.problem(entry.place, written, `"${seen.get(name)}" and "${entry.key}" are the same key; remove one`)
+      report.problem(
+        entry.place,
+        written,
+        `"${seen.get(name)}" and "${entry.key}" are the same key; remove one`,
+      )
     } else readBranch(node, entry.value, { written, canonical }, settings, report)
     seen.set(name, entry.key)
   }

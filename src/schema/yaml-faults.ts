@@ -24,8 +24,7 @@ const sentences: Readonly<Record<ErrorCode, string>> = {
   BAD_SCALAR_START: 'a text that begins with this character needs quotes',
   BLOCK_AS_IMPLICIT_KEY:
     'a map begins within a value: a line is indented too much, or a text with ": " needs quotes',
-  BLOCK_IN_FLOW:
-    'a comma is missing, or a list or map inside brackets needs its own brackets',
+  BLOCK_IN_FLOW: 'a comma is missing, or a list or map inside brackets needs its own brackets',
   DUPLICATE_KEY: 'duplicate key; remove one',
   IMPOSSIBLE: 'this line cannot be parsed; rewrite it',
   KEY_OVER_1024_CHARS: 'a key has more than 1,024 characters before its ":"',
@@ -74,7 +73,11 @@ const closer: readonly (readonly [code: ErrorCode, message: RegExp, sentence: st
   ['UNEXPECTED_TOKEN', /^Unexpected , /, 'a comma without an item; delete it'],
   ['UNEXPECTED_TOKEN', /^Unexpected empty item/, 'an item is missing between two commas'],
   ['UNEXPECTED_TOKEN', /^Unexpected flow-(map|seq)-end/, 'a closing bracket without an opening one'],
-  ['UNEXPECTED_TOKEN', /^Block scalar header/, 'nothing may follow "|" or ">"; begin the text on the next line'],
+  [
+    'UNEXPECTED_TOKEN',
+    /^Block scalar header/,
+    'nothing may follow "|" or ">"; begin the text on the next line',
+  ],
   [
     'UNEXPECTED_TOKEN',
     /at node end$/,

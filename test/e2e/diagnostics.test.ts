@@ -25,7 +25,8 @@ before(async () => {
   })
   const file = join(directory, 'bundle.tar.gz')
   // An agent that does not answer for three seconds is asked at its next address.
-  for (let tries = 0; tries < 2 && !talk.startsWith('querying the agent at unix:'); tries++) await collect(file)
+  for (let tries = 0; tries < 2 && !talk.startsWith('querying the agent at unix:'); tries++)
+    await collect(file)
   execFileSync('tar', ['-xzf', file, '-C', directory, '--strip-components=1'])
   rmSync(file)
   for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true })) {

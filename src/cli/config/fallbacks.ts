@@ -21,10 +21,7 @@ export function fallbacks(json: boolean): ExitCode {
 
 function leafOf([key, leaf]: [string, Key<unknown>]): Leaf {
   const depth = key.split('.').length - 1
-  const marks = [
-    ...(leaf.restart ? ['changes need a restart'] : []),
-    ...(leaf.secret ? ['secret'] : []),
-  ]
+  const marks = [...(leaf.restart ? ['changes need a restart'] : []), ...(leaf.secret ? ['secret'] : [])]
   const meaning = `${leaf.description}${marks.length > 0 ? ` (${marks.join('; ')})` : ''}`
   const above = [
     ...wrapped(meaning, columns - 2 * depth),

@@ -97,14 +97,17 @@ export function fromNodeExporter(words: readonly string[], conversion: Conversio
       'the path of svc is /metrics; set that as metrics_path of the job that scrapes it',
     )
   if (given.has('web.disable-exporter-metrics'))
-    conversion.note('--web.disable-exporter-metrics: svc serves its own metrics at self_telemetry.listen instead')
+    conversion.note(
+      '--web.disable-exporter-metrics: svc serves its own metrics at self_telemetry.listen instead',
+    )
   if (settings.logLevel !== 'info') conversion.set('log_level', settings.logLevel, '--log.level')
   if (given.has('log.format'))
     conversion.note(
       '--log.format needs no conversion: the log is JSON, on a terminal it is text (log_format)',
     )
   for (const name of ['runtime.gomaxprocs', 'collector.filesystem.stat-workers', 'version', 'help'])
-    if (given.has(name)) conversion.note(`--${name} needs no conversion: it does not affect the configuration`)
+    if (given.has(name))
+      conversion.note(`--${name} needs no conversion: it does not affect the configuration`)
   if (settings.webConfigFile !== '') webConfig(settings.webConfigFile, conversion)
 }
 
@@ -239,7 +242,10 @@ function webConfig(file: string, conversion: Conversion): void {
     )
   const mustShow = auth === 'RequireAndVerifyClientCert'
   if (auth !== undefined && auth !== '' && auth !== 'NoClientCert' && !mustShow) {
-    conversion.leaveOut(`${flag}, client_auth_type`, `svc requires verified client certificates or none; ${keep}`)
+    conversion.leaveOut(
+      `${flag}, client_auth_type`,
+      `svc requires verified client certificates or none; ${keep}`,
+    )
   }
   if (typeof cert !== 'string' || typeof key !== 'string') return
   conversion.set(`${root}.tls.enabled`, true, flag)

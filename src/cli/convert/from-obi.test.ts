@@ -68,10 +68,7 @@ OTEL_SERVICE_NAME=shop
     told,
     /^OTEL_EBPF_PROMETHEUS_PORT: svc does not serve request metrics for scraping; set otlp\.endpoint/m,
   )
-  assert.match(
-    told,
-    /^BEYLA_BPF_CONTEXT_PROPAGATION: svc uses the context in requests but injects none/m,
-  )
+  assert.match(told, /^BEYLA_BPF_CONTEXT_PROPAGATION: svc uses the context in requests but injects none/m)
   assert.match(told, /^OTEL_SERVICE_NAME: svc detects the name of each service/m)
   assert.match(told, /^OTEL_RESOURCE_ATTRIBUTES, service\.name: /m)
   assert.equal(leftOut.length, 5)

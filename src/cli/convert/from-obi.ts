@@ -193,9 +193,7 @@ function takeTree(
     const near = nearest(path, known.keys())
     conversion.leaveOut(
       path,
-      near === undefined
-        ? 'not a key of OBI 0.8, or unknown to svc'
-        : `unknown; did you mean ${near}?`,
+      near === undefined ? 'not a key of OBI 0.8, or unknown to svc' : `unknown; did you mean ${near}?`,
     )
   }
 }

@@ -72,7 +72,9 @@ export function fromPrometheus(input: Input, conversion: Conversion): void {
       const near = nearest(key, known)
       conversion.leaveOut(
         key,
-        near === undefined ? 'not a section of the Prometheus configuration' : `unknown; did you mean ${near}?`,
+        near === undefined
+          ? 'not a section of the Prometheus configuration'
+          : `unknown; did you mean ${near}?`,
       )
     }
   }
@@ -81,8 +83,7 @@ export function fromPrometheus(input: Input, conversion: Conversion): void {
   const jobs = value.type === 'list' ? value : section('scrape_configs')
   const usual = globalsOf(all?.type === 'map' ? all : undefined, input, conversion)
   if (jobs === undefined || jobs.type !== 'list') {
-    if (jobs !== undefined && !isEmpty(jobs))
-      conversion.leaveOut('scrape_configs', 'not a list; correct it')
+    if (jobs !== undefined && !isEmpty(jobs)) conversion.leaveOut('scrape_configs', 'not a list; correct it')
     return
   }
   const base = input.path === undefined ? undefined : dirname(input.path)

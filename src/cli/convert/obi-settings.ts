@@ -173,9 +173,7 @@ function attribute(name: string): Write {
 
 function propagation({ origin, value }: Given, conversion: Conversion): void {
   if (/^(|disabled)$/.test(textOf(value)))
-    conversion.note(
-      `${origin}: svc uses the context in requests (${network}.propagation: read)`,
-    )
+    conversion.note(`${origin}: svc uses the context in requests (${network}.propagation: read)`)
   else
     conversion.leaveOut(
       origin,

@@ -28,12 +28,7 @@ function pages(metricsPath: string): readonly Page[] {
     { ...json('ready', '/ready', 'Readiness, by subsystem', 32 * Ki), also: 503 },
     json('status', '/status', 'Status of the agent, with degraded features', 256 * Ki),
     json('config', '/config', 'Configuration of the running agent', Mi),
-    json(
-      'ebpf',
-      '/status/ebpf',
-      'eBPF programs and maps of the agent, with kernel counters',
-      Mi / 2,
-    ),
+    json('ebpf', '/status/ebpf', 'eBPF programs and maps of the agent, with kernel counters', Mi / 2),
     json('export', '/status/export', 'Receivers and queues', 128 * Ki),
     json('discovery', '/status/discovery', 'Discovery: services, containers, cloud', Mi),
     json('logs-status', '/status/logs', 'Collected logs', 128 * Ki),

@@ -73,8 +73,7 @@ export const containerRuntime = check({
 export const cluster = check({
   name: 'cluster',
   group: 'discovery',
-  summary:
-    'The Kubernetes API server lets svc watch the pods of this node; not needed outside a cluster',
+  summary: 'The Kubernetes API server lets svc watch the pods of this node; not needed outside a cluster',
   reads: 'secrets',
   lose: 'pod, deployment and namespace names on all telemetry',
   faults: {

@@ -33,7 +33,8 @@ export const partPrograms: readonly PartPrograms[] = [
   {
     name: 'process programs',
     part: processEvents,
-    summary: 'The kernel accepts the programs that track process starts and ends; they are loaded, not attached',
+    summary:
+      'The kernel accepts the programs that track process starts and ends; they are loaded, not attached',
     lose: 'records and counts of process starts and ends, and the names of very short-lived processes',
     object: 'process',
     optional: oomPrograms,
@@ -48,8 +49,7 @@ export const partPrograms: readonly PartPrograms[] = [
   {
     name: 'host programs',
     part: hostCounts,
-    summary:
-      'The kernel accepts the programs for the host metrics of agent.nodeexporter.ebpf_enhanced',
+    summary: 'The kernel accepts the programs for the host metrics of agent.nodeexporter.ebpf_enhanced',
     lose: 'host metrics of TCP round-trip times and retransmissions, and of open files by process',
     object: 'host',
   },

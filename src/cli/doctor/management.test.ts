@@ -91,7 +91,10 @@ test('a port whose holder this user may not see is no fault where it answers as 
     return JSON.parse(stdout)[0]
   }
   for (const status of ['ok', 'unhealthy'])
-    assert.match((await held(`{"status":"${status}"}`)).ok, /is in use by another user’s process that answers/)
+    assert.match(
+      (await held(`{"status":"${status}"}`)).ok,
+      /is in use by another user’s process that answers/,
+    )
   const foreign = await held('{"health":"fine"}')
   assert.equal(foreign.fault, 'taken')
   assert.match(foreign.detail, /a process that this user cannot see$/)

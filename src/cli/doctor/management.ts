@@ -137,7 +137,8 @@ function tryCertificate(
     if (ends < now) return { fault: 'expired', detail: `${tls.cert_file} expired on ${day(ends)}` }
     const begins = Date.parse(validFrom)
     if (begins > now) return { fault: 'expired', detail: `${tls.cert_file} is valid from ${day(begins)}` }
-    if (ends < now + twoWeeksMs) return { fault: 'expiring', detail: `${tls.cert_file} expires on ${day(ends)}` }
+    if (ends < now + twoWeeksMs)
+      return { fault: 'expiring', detail: `${tls.cert_file} expires on ${day(ends)}` }
     return { ok: `${tls.cert_file} and its key match, valid until ${day(ends)}` }
   } catch (error) {
     return { fault: 'unusable', detail: `cannot use self_telemetry.tls: ${errorText(error)}` }
@@ -162,8 +163,7 @@ const bySecret = {
 export const exposure = check({
   name: 'exposure',
   group: 'management',
-  summary:
-    'The management API needs a token, over TLS, or is reachable only from this host',
+  summary: 'The management API needs a token, over TLS, or is reachable only from this host',
   reads: 'secrets',
   lose: 'control over access to configuration, status and metrics',
   faults: {

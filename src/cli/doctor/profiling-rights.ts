@@ -16,8 +16,7 @@ type PerfFault = Refusal | 'paranoid' | 'untried'
 export const perfEvents = check({
   name: 'perf events',
   group: 'profiles',
-  summary:
-    'svc may use a CPU timer for all processes (perf_event_open, cpu-clock); one is opened and closed',
+  summary: 'svc may use a CPU timer for all processes (perf_event_open, cpu-clock); one is opened and closed',
   lose: 'profiles',
   capabilities: ['PERFMON'],
   faults: {

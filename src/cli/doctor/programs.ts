@@ -67,7 +67,8 @@ export function tryPrograms<F extends string>(
     // The verifier, too, says EACCES; then it names the program. ESRCH: types or tracepoints are not there.
     const forbidden =
       error.code === 'EPERM' || (error.code === 'EACCES' && error.refusal.program === undefined)
-    if (forbidden) return { fault: 'untried', detail: 'cannot be checked without permission to load programs' }
+    if (forbidden)
+      return { fault: 'untried', detail: 'cannot be checked without permission to load programs' }
     if (error.code === 'ESRCH')
       return { fault: 'untried', detail: `cannot be checked: ${error.refusal.reason}` }
     if (error.code === 'ENOMEM') return { fault: 'no_memory', detail: error.message }

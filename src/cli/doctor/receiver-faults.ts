@@ -21,8 +21,7 @@ export const receiverFaults = {
     hints: {
       any: 'getent hosts HOST must print an address: correct the name, /etc/hosts or /etc/resolv.conf',
       container: 'docker run --add-host=HOST:ADDRESS, or --dns=ADDRESS',
-      kubernetes:
-        'dnsPolicy: ClusterFirstWithHostNet, which hostNetwork: true needs for cluster names',
+      kubernetes: 'dnsPolicy: ClusterFirstWithHostNet, which hostNetwork: true needs for cluster names',
     },
   },
   connect: {
@@ -122,7 +121,8 @@ export const receiverFaults = {
     lose: 'these signals: they are dropped and counted',
     hints: {
       any: 'enable the signal in the receiver: in the OpenTelemetry Collector, add a pipeline under service.pipelines',
-      config: 'otlp.<signal>: {enabled: false}, or otlp.<signal>.endpoint: HOST:4317 of a receiver that supports it',
+      config:
+        'otlp.<signal>: {enabled: false}, or otlp.<signal>.endpoint: HOST:4317 of a receiver that supports it',
     },
   },
   lost: {

@@ -77,7 +77,10 @@ async function tryJob(job: ScrapeJob, timeoutMs: number): Promise<Found[]> {
   )
   if (targets.length > 0) return [...findings, ...(await tryTargets(job, targets, timeoutMs))]
   if (findings.length > 0) return findings
-  const why = droppedTotal === 0 ? '' : `: ${droppedTotal} were dropped, the first one because of: ${dropped[0]!.reason}`
+  const why =
+    droppedTotal === 0
+      ? ''
+      : `: ${droppedTotal} were dropped, the first one because of: ${dropped[0]!.reason}`
   return [{ fault: 'none', detail: `${job.name}: no targets${why}` }]
 }
 

@@ -45,7 +45,10 @@ const own: readonly ExporterFlag[] = [
   value('path.rootfs', '/', 'Mount point of the root file system.'),
   value('path.udev.data', '/run/udev/data', 'Path of the udev database.'),
   value('web.telemetry-path', '/metrics', 'Path under which metrics are served.'),
-  toggle('web.disable-exporter-metrics', 'Exclude metrics about the exporter itself (promhttp_*, process_*).'),
+  toggle(
+    'web.disable-exporter-metrics',
+    'Exclude metrics about the exporter itself (promhttp_*, process_*).',
+  ),
   value('web.max-requests', '40', 'Maximum concurrent scrapes; 0 for no limit.'),
   toggle('collector.disable-defaults', 'Disable all collectors except those enabled by flags.'),
   value('runtime.gomaxprocs', '1', 'Accepted without effect: the work runs in one thread.'),

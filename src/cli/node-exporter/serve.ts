@@ -81,7 +81,9 @@ export async function startExporter(settings: ExporterSettings, log: Logger): Pr
       for (const text of settings.listen) {
         const address = parseListenAddress(text)
         if (address === undefined)
-          throw unusable(`--web.listen-address is "${text}", expected an address such as ":9100" or "127.0.0.1:9100"`)
+          throw unusable(
+            `--web.listen-address is "${text}", expected an address such as ":9100" or "127.0.0.1:9100"`,
+          )
         await open(({ server }) => listen(server, address, text, '--web.listen-address'))
       }
   } catch (error) {
@@ -113,9 +115,7 @@ function followCertificates(listener: Listener, config: WebConfig, log: Logger):
 function handedOver(env: NodeJS.ProcessEnv = process.env): number[] {
   const count = Number(env.LISTEN_FDS ?? 0)
   if (Number(env.LISTEN_PID) !== process.pid || !(count > 0))
-    throw unusable(
-      'systemd passed no socket; start through a socket unit, or without --web.systemd-socket',
-    )
+    throw unusable('systemd passed no socket; start through a socket unit, or without --web.systemd-socket')
   return Array.from({ length: count }, (_, i) => 3 + i)
 }
 

@@ -280,6 +280,8 @@ function checkHeaders(headers: Readonly<Record<string, string>>): void {
     if (values.length > 0 && !values.includes(value))
       throw new Error(`http_server_config.headers.${name}: expected one of ${values.join(', ')}`)
     if (/[^\t\x20-\x7e\x80-\xff]/.test(value))
-      throw new Error(`http_server_config.headers.${name} contains characters that are not allowed in headers`)
+      throw new Error(
+        `http_server_config.headers.${name} contains characters that are not allowed in headers`,
+      )
   }
 }

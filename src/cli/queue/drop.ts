@@ -179,7 +179,9 @@ function wordsOf(plans: readonly Plan[], directory: string, dead: boolean): stri
     .filter(({ pile }) => pile.batches > 0)
     .map(({ signal, pile }) => `${count(pile.items, 'item')} of ${signal}`)
   const batches = plans.reduce((sum, { pile }) => sum + pile.batches, 0)
-  const what = dead ? count(batches, 'rejected batch', 'rejected batches') : count(batches, 'batch', 'batches')
+  const what = dead
+    ? count(batches, 'rejected batch', 'rejected batches')
+    : count(batches, 'batch', 'batches')
   return `${what}${parts.length > 0 ? ` (${parts.join(', ')})` : ''} in ${directory}`
 }
 

@@ -181,9 +181,7 @@ function queueLines({ export: { queues, disk_queue }, pipeline }: Found, { unico
     ...Object.entries(queues).map(row),
     ...(disk_queue === null
       ? []
-      : [
-          `  queue on disk: ${partText(disk_queue.bytes, disk_queue.max_bytes)} for all signals together`,
-        ]),
+      : [`  queue on disk: ${partText(disk_queue.bytes, disk_queue.max_bytes)} for all signals together`]),
   ]
 }
 

@@ -42,7 +42,10 @@ export async function tapItems(client: AgentClient, order: TapOrder): Promise<Ex
   }
   if (skipped > 0) say(`${counted(skipped, 'item')} more were too fast to show\n`)
   if (over.signal.aborted) return ExitCode.ok
-  throw new StartError(`cannot ${what} any longer: the agent at ${client.address} has stopped`, ExitCode.general)
+  throw new StartError(
+    `cannot ${what} any longer: the agent at ${client.address} has stopped`,
+    ExitCode.general,
+  )
 }
 
 function pathOf({ signal, service, errors, minMs, json }: TapOrder): string {

@@ -42,7 +42,10 @@ export async function still(client: AgentClient, what: string): Promise<ExitCode
         ExitCode.general,
       )
     if (over.signal.aborted) return ExitCode.ok
-    throw new StartError(`cannot ${what}: ${client.address} sent no data; is it an svc agent?`, ExitCode.general)
+    throw new StartError(
+      `cannot ${what}: ${client.address} sent no data; is it an svc agent?`,
+      ExitCode.general,
+    )
   }
   const { color, unicode, columns } = output()
   const rows = view.tick.services.length + 10

@@ -10,7 +10,8 @@ export const agentAlerts: RuleGroup = {
   rules: [
     alert('SvcDown', 'critical', '5m', 'up == 0 and on (job, instance) max_over_time(svc_config_info[6h])', {
       summary: `svc on ${on} does not answer`,
-      description: 'It answered within the last 6 hours. There is no data from this host until it answers again.',
+      description:
+        'It answered within the last 6 hours. There is no data from this host until it answers again.',
     }),
     alert(
       'SvcItemsDropped',
@@ -55,8 +56,7 @@ export const agentAlerts: RuleGroup = {
       'rate(svc_ebpf_ringbuf_lost_total[5m]) / (rate(svc_ebpf_ringbuf_events_total[5m]) + rate(svc_ebpf_ringbuf_lost_total[5m])) > 0.01',
       {
         summary: `svc on ${on} loses ${value.percent} of the kernel's records`,
-        description:
-          'The ring buffer is full: spans are missing. Request metrics still count these calls.',
+        description: 'The ring buffer is full: spans are missing. Request metrics still count these calls.',
       },
     ),
     alert('SvcMemoryHigh', 'warning', '15m', `svc_process_resident_memory_bytes > 0.9 * ${memoryLimit}`, {

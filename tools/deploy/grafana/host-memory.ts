@@ -21,20 +21,16 @@ const meminfo: Row = {
       ...['Active_file', 'Inactive_file'],
       ...['Active_anon', 'Inactive_anon'],
     ]),
-    fields(
-      'Memory Committed',
-      'Memory requested by programs, and the limit of the kernel.',
-      ['Committed_AS', 'CommitLimit'],
-    ),
+    fields('Memory Committed', 'Memory requested by programs, and the limit of the kernel.', [
+      'Committed_AS',
+      'CommitLimit',
+    ]),
     fields('Memory Writeback and Dirty', 'Data waiting to be written to disks, and data being written.', [
       'Writeback',
       'WritebackTmp',
       'Dirty',
     ]),
-    fields('Memory Shared and Mapped', 'Mapped files, and shared memory.', [
-      'Mapped',
-      'Shmem',
-    ]),
+    fields('Memory Shared and Mapped', 'Mapped files, and shared memory.', ['Mapped', 'Shmem']),
     fields('Memory Slab', 'Kernel memory for its own objects.', ['SUnreclaim', 'SReclaimable']),
     fields('Memory Vmalloc', 'Kernel address space in use.', ['VmallocUsed', 'VmallocChunk']),
     fields('Memory Bounce', 'Copies for devices that can access only part of memory.', ['Bounce']),
@@ -43,16 +39,11 @@ const meminfo: Row = {
       'AnonHugePages',
     ]),
     fields('Memory Kernel / CPU', 'Kernel stacks, and per-CPU data.', ['KernelStack', 'Percpu']),
-    lines(
-      'Memory HugePages Counter',
-      'Huge pages: free, reserved, surplus.',
-      'short',
-      {
-        Free: 'node_memory_HugePages_Free{HOST}',
-        Reserved: 'node_memory_HugePages_Rsvd{HOST}',
-        Surplus: 'node_memory_HugePages_Surp{HOST}',
-      },
-    ),
+    lines('Memory HugePages Counter', 'Huge pages: free, reserved, surplus.', 'short', {
+      Free: 'node_memory_HugePages_Free{HOST}',
+      Reserved: 'node_memory_HugePages_Rsvd{HOST}',
+      Surplus: 'node_memory_HugePages_Surp{HOST}',
+    }),
     lines('Memory HugePages Size', 'Size of all huge pages, in bytes.', 'bytes', {
       Total: 'node_memory_HugePages_Total{HOST} * node_memory_Hugepagesize_bytes{HOST}',
     }),

@@ -46,15 +46,9 @@ const quick: Row = {
     ),
     gauge('Root FS Used', 'Used space of the root file system.', 'percentunit', rootUsed, share),
     stat('CPU Cores', 'Online CPUs.', 'short', cores, { width: 2 }),
-    stat(
-      'Uptime',
-      'Time since boot.',
-      's',
-      'node_time_seconds{HOST} - node_boot_time_seconds{HOST}',
-      {
-        width: 3,
-      },
-    ),
+    stat('Uptime', 'Time since boot.', 's', 'node_time_seconds{HOST} - node_boot_time_seconds{HOST}', {
+      width: 3,
+    }),
     stat(
       'RootFS Total',
       'Size of the root file system.',

@@ -58,15 +58,10 @@ const protocols: Row = {
     netstat('UDP In / Out', 'Datagrams.', 'pps', ['Udp_InDatagrams', 'Udp_OutDatagrams'], {
       below: '.*Out.*',
     }),
-    netstat(
-      'TCP Errors',
-      'TCP errors: full queues, retransmitted segments, resets.',
-      'pps',
-      [
-        ...['TcpExt_ListenOverflows', 'TcpExt_ListenDrops', 'TcpExt_TCPSynRetrans', 'TcpExt_TCPTimeouts'],
-        ...['TcpExt_TCPRcvQDrop', 'Tcp_RetransSegs', 'Tcp_InErrs', 'Tcp_OutRsts'],
-      ],
-    ),
+    netstat('TCP Errors', 'TCP errors: full queues, retransmitted segments, resets.', 'pps', [
+      ...['TcpExt_ListenOverflows', 'TcpExt_ListenDrops', 'TcpExt_TCPSynRetrans', 'TcpExt_TCPTimeouts'],
+      ...['TcpExt_TCPRcvQDrop', 'Tcp_RetransSegs', 'Tcp_InErrs', 'Tcp_OutRsts'],
+    ]),
     netstat('UDP Errors', 'Datagrams without a listener, or dropped because a buffer was full.', 'pps', [
       'Udp_InErrors',
       'Udp_NoPorts',

@@ -25,16 +25,11 @@ export const trafficRow: Row = {
     lines('Network Traffic Multicast', 'Multicast packets.', 'pps', {
       'Rx {{device}}': 'rate(node_network_receive_multicast_total{HOST}[RATE])',
     }),
-    lines(
-      'Network Traffic Frame, Carrier, Colls',
-      'Frame errors, carrier losses, collisions.',
-      'pps',
-      {
-        'Frame {{device}}': 'rate(node_network_receive_frame_total{HOST}[RATE])',
-        'Carrier {{device}}': 'rate(node_network_transmit_carrier_total{HOST}[RATE])',
-        'Colls {{device}}': 'rate(node_network_transmit_colls_total{HOST}[RATE])',
-      },
-    ),
+    lines('Network Traffic Frame, Carrier, Colls', 'Frame errors, carrier losses, collisions.', 'pps', {
+      'Frame {{device}}': 'rate(node_network_receive_frame_total{HOST}[RATE])',
+      'Carrier {{device}}': 'rate(node_network_transmit_carrier_total{HOST}[RATE])',
+      'Colls {{device}}': 'rate(node_network_transmit_colls_total{HOST}[RATE])',
+    }),
     lines(
       'NF Conntrack',
       'Connections tracked by netfilter, and their limit.',

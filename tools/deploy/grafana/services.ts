@@ -74,7 +74,12 @@ const http: Row = {
       },
       { min: 0 },
     ),
-    heatmap('Durations', 'Distribution of request durations.', 's', `sum by (le) (increase(${buckets}[RATE]))`),
+    heatmap(
+      'Durations',
+      'Distribution of request durations.',
+      's',
+      `sum by (le) (increase(${buckets}[RATE]))`,
+    ),
     lines(
       'Requests by route',
       'By method and route.',

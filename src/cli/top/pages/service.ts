@@ -57,8 +57,7 @@ function summaryLines(
 
 function neighbourLines({ callers, callees }: ServiceLine, { shown }: Canvas): Line[] {
   const named = (found: ServiceLine['callers']) =>
-    found.map(each => `${shown(each.name)} ${amountText(each.requests_per_s)}/s`).join(', ') ||
-    'none'
+    found.map(each => `${shown(each.name)} ${amountText(each.requests_per_s)}/s`).join(', ') || 'none'
   return [[[' called by ', 'dim'], named(callers)], [[' calls     ', 'dim'], named(callees)], []]
 }
 
