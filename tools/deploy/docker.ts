@@ -40,7 +40,7 @@ function compose(): string {
     healthcheck: { test: ['CMD', 'svc', status.name], interval: '1m', timeout: '10s', start_period: '30s' },
   }
   const text = stringify({ services: { svc: service }, volumes: Object.fromEntries(named.map(n => [n, {}])) })
-  return `# Written by tools/gen-deploy.ts. The purpose of each line: docs/docker.md.\n${text}`
+  return `# Written by tools/gen-deploy.ts. What each line is for: docs/docker.md.\n${text}`
 }
 
 /** The archive of the image is what is built: its layers make the same image where there is only a Dockerfile. */
@@ -66,7 +66,7 @@ CMD ${JSON.stringify(Cmd)}
 `
 }
 
-const ignored = ['# Created by the build.', 'build', 'dist', 'node_modules']
+const ignored = ['# What a build makes itself.', 'build', 'dist', 'node_modules']
 
 const directory = 'deploy/docker'
 export const dockerFiles: readonly Generated[] = [

@@ -14,7 +14,7 @@ export const oldKernel = `# ${head} For kernels before 5.9: /etc/systemd/system/
 ${rights(['SYS_ADMIN', 'SYS_RESOURCE'])}
 `
 
-export const collector = `# ${head} For mode: collector, which only scrapes and needs no capabilities:
+export const collector = `# ${head} For mode: collector, which scrapes and takes no rights:
 # /etc/systemd/system/svc.service.d/collector.conf
 [Service]
 AmbientCapabilities=
@@ -24,8 +24,8 @@ ProtectProc=invisible
 ProcSubset=pid
 `
 
-export const docker = `# ${head} For the names of Docker containers: /etc/systemd/system/svc.service.d/docker.conf
-# Access to Docker is equivalent to root. The agent only reads.
+export const docker = `# ${head} For names of Docker's containers: /etc/systemd/system/svc.service.d/docker.conf
+# Whoever may speak to Docker may become root by it. The agent only asks.
 [Service]
 SupplementaryGroups=docker
 `

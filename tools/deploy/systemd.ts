@@ -28,17 +28,17 @@ function below(parent: string, path: string): string {
   return name
 }
 
-const bounds = `# The agent must be able to report that all CPUs are busy. limits.cpu limits its own CPU usage.
+const bounds = `# Who keeps all CPUs busy must not keep the agent from reporting it. limits.cpu bounds what it takes.
 Nice=-10
 CPUWeight=200
 IOWeight=20
 MemoryMax=512M
-# The observed services are more important than the agent.
+# What is observed matters more than who observes.
 OOMScoreAdjust=500
 LimitNOFILE=65536
 # Kernels before 5.11 count eBPF maps against it.
 LimitMEMLOCK=infinity
-# A core dump would contain observed data.
+# A dump would hold what the agent has seen.
 LimitCORE=0`
 
 /** Who the agent is and where it may write, the same for all that runs as the agent does. */
@@ -59,26 +59,26 @@ After=network.target
 
 [Service]
 Type=notify
-# No ExecStartPre=: the agent checks its configuration itself, and systemd would restart a failed check again
+# There is no ExecStartPre=: the agent checks its configuration itself, and systemd would start a check that failed again
 # and again.
 ExecStart=${program} ${run.name}
 ExecReload=${program} ${validate.name}
 ExecReload=/bin/sh -c 'kill -HUP $MAINPID'
-# Records why it ended, for the next start.
+# What ended it, for the next start.
 ExecStopPost=-/usr/lib/svc/dist/svc-probe --ended
-# The agent reports to systemd that it works, unless its event loop or one of its stages is stuck.
+# The agent tells systemd that it works, until its event loop or a stage of it is stuck.
 WatchdogSec=60
 TimeoutStartSec=180
-# The agent requests more time if shutdown_timeout is longer.
+# The agent asks for more where shutdown_timeout is longer.
 TimeoutStopSec=${Math.ceil(endMs(shutdownMs) / 1000)}
 KillMode=mixed
 Restart=on-failure
 RestartSec=5
-# An invalid configuration, or required eBPF that is not available: a restart fixes neither.
+# A wrong configuration, or eBPF that is required and not there: starting again fixes neither.
 RestartPreventExitStatus=${ExitCode.usage} ${ExitCode.ebpf}
 ${identity}
 
-# Only the capabilities in the checks of "svc doctor".
+# What the needs of "svc doctor" name, and nothing else.
 ${rights(capabilities)}
 
 ${bounds}
@@ -91,19 +91,19 @@ WantedBy=multi-user.target
 }
 
 function doctorService(): string {
-  return `# ${head} Runs the host checks as the agent:
+  return `# ${head} Tries what the agent may do, as the agent:
 # systemctl start svc-doctor; journalctl -u svc-doctor -o cat
 [Unit]
-Description=Host checks of svc
+Description=What svc can and cannot do on this host
 Documentation=man:svc(1)
 
 [Service]
 Type=oneshot
 ExecStart=${program} ${doctor.name}
-# Something is limited, or a receiver does not accept data.
+# Something is limited, or a receiver does not take what is sent.
 SuccessExitStatus=${ExitCode.general} ${ExitCode.exporting}
 ${identity}
-# The directory contains the socket of the agent.
+# The agent's socket is there.
 RuntimeDirectoryPreserve=yes
 
 ${rights(capabilities)}
@@ -119,8 +119,8 @@ u ${user} - "svc, the observability agent" /var/lib/${stateDirectory}
 `
 
 /** What Debian and Ubuntu change, and no capability but CAP_SYS_ADMIN stands for. */
-const sysctl = `# ${head} Debian and Ubuntu set another value, with which CAP_PERFMON is not enough to record
-# profiles, or to trace before Linux 6.3. This is the default of the kernel: users can measure their own processes.
+const sysctl = `# ${head} Debian and Ubuntu have another value, by which CAP_PERFMON is not enough to record
+# profiles, and before Linux 6.3 to trace. This one is the kernel's own: users may measure their own processes.
 ${/^sysctl -w (\S+)=(\S+)$/
   .exec(perfEvents.faults.paranoid.hints.sysctl ?? '')!
   .slice(1)

@@ -14,10 +14,10 @@ const batchSize = schema.keys.pipeline.keys.export.keys.batch.keys.size.default
 /** Where the data goes comes first: for that most files are written. */
 const first = ['otlp', 'resource']
 
-const intro = `## svc works without this file: "sudo svc ui" prints a link to its page, and it sends no data.
-## Remove the "#" from the lines that you want, and from the lines of their sections.
-## All users can read this file: keep secrets in files owned by root:svc, mode 0640, and write \${file:/etc/svc/token}
-## Commented values are the defaults. After a change: svc validate, systemctl reload svc. More: man svc, svc config --default.
+const intro = `## svc works without a line of this file: "sudo svc ui" prints a link to its page, and it sends nothing.
+## Take the "#" from the lines that you want, and from those of the sections that they stand in.
+## Everybody may read this file: keep secrets in files of root:svc, mode 0640, and write \${file:/etc/svc/token}
+## What stands behind a "#" is the default. Then: svc validate, systemctl reload svc. More: man svc, svc config --default.
 `
 
 /**
@@ -25,7 +25,7 @@ const intro = `## svc works without this file: "sudo svc ui" prints a link to it
  * one changes a line.
  */
 const listen = [
-  '#  # Only for this host. For scrapers on other hosts use :19090; without a token they see only public paths.',
+  '#  # For this host alone. For scrapers on other hosts write :19090; without a token they see what anybody may.',
   '  listen: 127.0.0.1:19090',
 ]
 

@@ -23,5 +23,5 @@ export function copyright(parts: readonly ForeignPart[]): string {
   const all = [...own, ...foreign]
   const list = all.map(({ what, licence }) => `  ${what}: ${licence}`)
   const texts = all.map(({ what, text }) => `${'-'.repeat(79)}\n${what}\n\n${text}\n`)
-  return `svc and its third-party components. sbom.cdx.json has the same in machine-readable form.\n\n${list.join('\n')}\n\n${texts.join('\n')}`
+  return `svc, and what of others it brings along. sbom.cdx.json has the same for programs.\n\n${list.join('\n')}\n\n${texts.join('\n')}`
 }

@@ -7,10 +7,10 @@ const unit = 'svc.service'
 
 /** Where to look, for the person who has just installed it. */
 const banner = `cat <<'END'
-svc: host checks, with fixes: svc doctor
-svc: link to the live page: sudo svc ui
-svc: receiver and all other settings: ${configuration}
-svc: status of the service: systemctl status svc
+svc: what this host can and cannot do, and how to fix it: svc doctor
+svc: the live page: sudo svc ui prints a link to it
+svc: where data is sent, and all else that can be set: ${configuration}
+svc: how it runs: systemctl status svc
 END
 `
 
@@ -23,7 +23,7 @@ elif ! getent passwd svc >/dev/null; then
 fi
 case $(getent passwd svc) in
 svc:*:/var/lib/svc:*/nologin) ;;
-*) echo 'svc: warning: a user svc already exists, and the agent runs as that user with its capabilities; to use another user: systemctl edit svc, User=' >&2 ;;
+*) echo 'svc: warning: a user svc was there before, and the agent runs as that user with its capabilities; to choose another: systemctl edit svc, User=' >&2 ;;
 esac
 `
 
@@ -38,7 +38,7 @@ const purge = `rm -rf /var/lib/svc /run/svc /etc/svc || true
 case $(getent passwd svc) in
 svc:*:/var/lib/svc:*/nologin)
   if command -v userdel >/dev/null; then userdel svc || true; fi
-  # Kept if userdel does not remove it, or if it has other members.
+  # It stays where userdel does not take it along, or where others are in it.
   case $(getent group svc) in *:) if command -v groupdel >/dev/null; then groupdel svc || true; fi ;; esac
   ;;
 esac
@@ -54,7 +54,7 @@ ${user}  ;;
 abort-upgrade | abort-deconfigure | abort-remove) ;;
 *) exit 0 ;;
 esac
-# The way of Debian: a service disabled by an administrator stays disabled.
+# Debian's own way: what an administrator disabled stays disabled.
 if deb-systemd-helper --quiet was-enabled ${unit}; then
   deb-systemd-helper enable ${unit} >/dev/null || true
 else

@@ -13,11 +13,11 @@ import { exitCodes } from '../../src/lib/start-error.ts'
 import { timeText } from './release.ts'
 
 const files: readonly (readonly [path: string, what: string])[] = [
-  ['/etc/svc/config.yaml', 'The configuration. All lines are comments by default.'],
-  ['/var/lib/svc', 'Queued data, and the read positions of logs.'],
-  ['/run/svc/svc.sock', 'Socket for commands on this host.'],
-  ['/usr/lib/svc', 'The program with its runtime.'],
-  ['/usr/share/doc/svc/sbom.cdx.json', 'Third-party components: CycloneDX 1.6.'],
+  ['/etc/svc/config.yaml', 'The configuration. Everything in it is a comment until somebody changes it.'],
+  ['/var/lib/svc', 'What waits for the receiver, and how far logs were read.'],
+  ['/run/svc/svc.sock', 'Where commands of this host reach the agent.'],
+  ['/usr/lib/svc', 'The program with its own runtime.'],
+  ['/usr/share/doc/svc/sbom.cdx.json', 'What of others is in it: CycloneDX 1.6.'],
 ]
 
 /** The page of a version. */
@@ -27,16 +27,16 @@ export function manPage(version: string, epoch: number): string {
     `.TH SVC 1 ${day} "svc ${version}" "User Commands"`,
     '.nh\n.ad l',
     '.SH NAME',
-    'svc \\- observe a Linux host through eBPF and send telemetry over OTLP',
+    'svc \\- observe a Linux host through eBPF and send what is seen over OTLP',
     '.SH SYNOPSIS',
     '.B svc',
     '.RI [ command ]\n.RI [ flags ]',
     '.SH DESCRIPTION',
     text(
-      'One agent per host: traces, metrics, logs and profiles through eBPF, without changes to applications.',
+      'One agent per host: traces, metrics, logs and profiles by eBPF, with no change to any application.',
     ),
     text(
-      'While it is running, "svc ui" prints a link to the live page, for root. The first command is the default.',
+      'Where it runs, "svc ui" prints a link to the live page, for root. Without a command the first one is meant.',
     ),
     '.SH COMMANDS',
     ...commands.map(section),
@@ -51,9 +51,9 @@ export function manPage(version: string, epoch: number): string {
     '.SH FILES',
     ...files.map(([path, what]) => term(path, what)),
     '.SH EXAMPLES',
-    term('svc doctor', 'Host checks, with fixes.'),
-    term('svc explain 8080', 'Why the process at this port is or is not observed.'),
-    term('svc validate', 'All problems of the configuration.'),
+    term('svc doctor', 'What this host can and cannot do, and how to fix it.'),
+    term('svc explain 8080', 'Why what listens at that port is, or is not, seen.'),
+    term('svc validate', 'Everything that is wrong with the configuration.'),
     '.SH SEE ALSO',
     '.BR systemctl (1),\n.BR journalctl (1)',
   ].join('\n')}\n`
@@ -61,7 +61,7 @@ export function manPage(version: string, epoch: number): string {
 
 function section({ name, summary, flags, foreignFlags, word, exits }: Command): string {
   const shown = foreignFlags
-    ? [text('Its flags are the same as those of the node exporter: svc node-exporter --help.')]
+    ? [text('Its flags are those of the node exporter: svc node-exporter --help.')]
     : flags.map(flagText)
   return [
     `.SS "svc ${escaped(name + usageOf(word))}"`,

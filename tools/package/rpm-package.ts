@@ -77,7 +77,7 @@ ${needs.map(each => `Requires: ${each}`).join('\n')}
 Requires(post): /usr/sbin/useradd
 
 %description
-${description} It sends telemetry to an OTLP receiver and has its own web page. The runtime is included.
+${description} What it sees goes to an OTLP receiver, and to a page of its own. It brings its runtime along.
 
 %install
 cp -a '${root}/.' '%{buildroot}'

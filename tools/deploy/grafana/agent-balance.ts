@@ -23,12 +23,12 @@ const unaccounted = (items: string, signal: string) =>
   ].join(' - ')
 
 const glance: Row = {
-  title: 'Overview',
+  title: 'At a glance',
   panels: [
     stat('Agents', 'Agents that answered the last scrape.', 'short', 'count(svc_config_info{AGENT})'),
     stat(
       'Items lost',
-      'Lost items of all signals in this time range, without items dropped as configured.',
+      'Items of all signals that were lost in the time shown; what was to be left out is none of them.',
       'short',
       {
         '': Object.values(signalItems)
@@ -37,17 +37,17 @@ const glance: Row = {
       },
       { warn: 1, decimals: 0 },
     ),
-    stat('Items waiting', 'Items waiting for export.', 'short', 'sum(svc_export_queue_size{AGENT})'),
+    stat('Items waiting', 'Items that wait for export.', 'short', 'sum(svc_export_queue_size{AGENT})'),
     stat(
-      'Degraded features',
-      'Subsystems that do not work or are limited. svc status lists them with hints.',
+      'Parts degraded',
+      'Subsystems that do not work, or do less than asked. svc status tells which, and the hint.',
       'short',
       orNone('sum(svc_degraded{AGENT})'),
       { bad: 1 },
     ),
     stat(
       'CPU',
-      'CPUs used by all agents.',
+      'CPUs that all agents use.',
       'short',
       'sum(rate(svc_process_cpu_seconds_total{AGENT}[RATE]))',
       { decimals: 3 },
@@ -66,35 +66,35 @@ const balance: Row = {
   panels: [
     stat(
       'Unaccounted',
-      'Collected and recovered items minus exported, dropped and queued items. If it is not 0, svc lost items without counting them: please report that.',
+      'Collected and recovered, less exported, dropped and queued. 0, or svc lost something without counting it: please report that.',
       'short',
       each('SIGNAL', unaccounted),
       { width: 24, bad: 1 },
     ),
     lines(
       'Collected',
-      'Items created or read, by signal.',
+      'Items that were made or read, by signal.',
       'ops',
       each('SIGNAL', items => `sum(rate(svc_${items}_collected_total{AGENT}[RATE]))`),
       { min: 0 },
     ),
     lines(
       'Exported',
-      'Items accepted by a receiver, by signal and endpoint.',
+      'Items that a receiver took, by signal and endpoint.',
       'ops',
       each('SIGNAL {{endpoint}}', items => rate(`${items}_exported_total`, 'endpoint')),
       { min: 0 },
     ),
     lines(
       'Dropped',
-      'Dropped items, by signal and reason; no_endpoint and sampled are intended.',
+      'Items that were left out or lost, by signal and reason; no_endpoint and sampled are wanted.',
       'ops',
       each('SIGNAL {{reason}}', items => rate(`${items}_dropped_total`, 'reason')),
       { min: 0 },
     ),
     lines(
       'Spans by protocol',
-      'Created spans, by protocol.',
+      'Spans that were made, by protocol.',
       'ops',
       { '{{signal_type}}': rate('spans_collected_total', 'signal_type') },
       { min: 0 },

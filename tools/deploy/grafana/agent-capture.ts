@@ -9,14 +9,14 @@ export const captureRow: Row = {
   panels: [
     lines(
       'Programs loaded',
-      'eBPF programs by type. None: the kernel rejected them, or no feature that needs them is on.',
+      'eBPF programs by type. None: the kernel refused them, or nothing that needs them is on.',
       'short',
       { '{{program_type}}': 'sum by (program_type) (svc_ebpf_programs_loaded{AGENT})' },
       { min: 0 },
     ),
     lines(
       'Ring buffer',
-      'Records read from the ring buffer, and records that did not fit; their requests stay in the metrics.',
+      'Records read from the ring, and those that found no room in it; requests stay in the metrics then.',
       'ops',
       {
         read: 'sum(rate(svc_ebpf_ringbuf_events_total{AGENT}[RATE]))',
@@ -24,7 +24,7 @@ export const captureRow: Row = {
       },
       { min: 0 },
     ),
-    lines('Kernel side', 'Events counted by the programs in the kernel.', 'ops', {
+    lines('Kernel side', 'What the programs in the kernel counted, by event.', 'ops', {
       '{{event}}': rate('ebpf_capture_total', 'event'),
     }),
     lines(
@@ -36,17 +36,17 @@ export const captureRow: Row = {
     ),
     lines(
       'Spans joined',
-      'Server spans joined with their client on this host, and server spans without a match.',
+      'Server spans that found their client on this host, and that waited in vain.',
       'ops',
       {
         joined: 'sum(rate(svc_spans_joined_total{AGENT}[RATE]))',
-        'no match': 'sum(rate(svc_spans_unjoined_total{AGENT}[RATE]))',
+        'in vain': 'sum(rate(svc_spans_unjoined_total{AGENT}[RATE]))',
       },
       { min: 0 },
     ),
     lines(
-      'Request metrics over the limit',
-      'Calls without their own series.',
+      'Request metrics without room',
+      'Calls without a series of their own.',
       'ops',
       {
         overflow: 'sum(rate(svc_request_metrics_overflowed_total{AGENT}[RATE]))',
@@ -55,14 +55,14 @@ export const captureRow: Row = {
     ),
     lines(
       'Processors',
-      'Actions of limits, rules and redaction.',
+      'What limits, rules and redaction did.',
       'ops',
       { '{{processor}} {{rule}} {{outcome}}': rate('processor_outcomes_total', 'processor, rule, outcome') },
       { min: 0 },
     ),
     table(
       'Degraded',
-      'Subsystems that do not work or are limited, with the number of reasons.',
+      'Subsystems that do not work, or do less than asked, and how many reasons there are.',
       'short',
       { Reasons: 'sum by (instance, subsystem) (svc_degraded{AGENT})' },
       { width: 12, height: 8 },

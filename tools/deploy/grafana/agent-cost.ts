@@ -10,21 +10,21 @@ const sources: Row = {
   panels: [
     lines(
       'Log records',
-      'Records read, by source.',
+      'Records that were read, by source.',
       'ops',
       { '{{source}}': rate('log_records_total', 'source') },
       { min: 0 },
     ),
     lines(
       'Logs behind',
-      'Bytes of collected files that are not read yet.',
+      'Bytes of followed files that are not read yet.',
       'bytes',
       { '{{instance}}': 'svc_log_behind_bytes{AGENT}' },
       { min: 0 },
     ),
     lines(
       'Logs lost',
-      'Rotated files deleted before they were read, and truncated files.',
+      'Rotated files that were gone before they were read, and files that were cut.',
       'short',
       {
         rotations: 'sum(increase(svc_log_lost_rotations_total{AGENT}[RATE]))',
@@ -41,14 +41,14 @@ const sources: Row = {
     ),
     lines(
       'Targets',
-      'Scraped targets by the result of their last scrape.',
+      'Scraped targets by how their last scrape went.',
       'short',
       { '{{health}}': 'sum by (health) (svc_scrape_targets{AGENT})' },
       { min: 0 },
     ),
     lines(
       'Scrapes',
-      'Scrapes that succeeded, failed, or were skipped because the previous one took too long.',
+      'Scrapes that ended, failed, or were left out because the one before took too long.',
       'ops',
       {
         all: 'sum(rate(svc_scrapes_total{AGENT}[RATE]))',
@@ -65,7 +65,7 @@ const own: Row = {
   panels: [
     lines(
       'CPU',
-      'CPUs used by each agent.',
+      'CPUs that each agent uses.',
       'short',
       { '{{instance}}': 'rate(svc_process_cpu_seconds_total{AGENT}[RATE])' },
       { min: 0, decimals: 3 },
@@ -79,39 +79,39 @@ const own: Row = {
     ),
     lines(
       'Open files',
-      'Open file descriptors of each agent.',
+      'File descriptors that each agent has open.',
       'short',
       { '{{instance}}': 'svc_process_open_fds{AGENT}' },
       { min: 0 },
     ),
     lines(
       'Reloads',
-      'Configuration reloads by result, and whether the last one was accepted.',
+      'Reloads of the configuration by result, and whether the last one was taken.',
       'short',
       {
         '{{instance}} {{result}}': 'increase(svc_config_reloads_total{AGENT}[RATE])',
-        '{{instance}} last one accepted': 'svc_config_last_reload_successful{AGENT}',
+        '{{instance}} last one taken': 'svc_config_last_reload_successful{AGENT}',
       },
       { min: 0 },
     ),
     table(
       'Configurations',
-      'Agents by the hash of their configuration, and when it was loaded.',
+      'Agents by the hash of the configuration that runs, and when it was taken up.',
       'short',
       {
         Agents: 'count by (hash) (svc_config_info{AGENT})',
-        'Last loaded':
+        'Last taken up':
           'max by (hash) (svc_config_last_reload_success_timestamp_seconds{AGENT} * on (job, instance) group_left (hash) svc_config_info{AGENT}) * 1000',
       },
-      { width: 12, height: 8, units: { 'Last loaded': 'dateTimeAsIso' } },
+      { width: 12, height: 8, units: { 'Last taken up': 'dateTimeAsIso' } },
     ),
     lines(
       'API',
-      'Responses of the management API, and rejected requests.',
+      'Answers of the management API, and requests that it refused.',
       'reqps',
       {
         '{{code}}': rate('api_responses_total', 'code'),
-        'rejected {{reason}}': rate('api_refused_total', 'reason'),
+        'refused {{reason}}': rate('api_refused_total', 'reason'),
       },
       { min: 0 },
     ),

@@ -21,7 +21,7 @@ const exporting: Row = {
     ),
     lines(
       'Errors',
-      'Failed requests, by the error of the receiver or the network.',
+      'Requests that failed, by what the receiver or the network said.',
       'reqps',
       {
         '{{endpoint}} {{signal_type}} {{error_type}}': rate(
@@ -33,7 +33,7 @@ const exporting: Row = {
     ),
     lines(
       'Latency',
-      'Duration of export requests: median and 95th percentile.',
+      'Time of an export request: half of them and 19 in 20 took no longer.',
       's',
       {
         'p50 {{endpoint}}': `histogram_quantile(0.5, ${rate('export_latency_seconds_bucket', 'le, endpoint')})`,
@@ -43,7 +43,7 @@ const exporting: Row = {
     ),
     lines(
       'Items in a request',
-      'Average number of items.',
+      'Mean number of items.',
       'short',
       {
         '{{signal_type}}': `${rate('export_batch_size_sum', 'signal_type')} / (${rate('export_batch_size_count', 'signal_type')} > 0)`,
@@ -58,28 +58,28 @@ const queue: Row = {
   panels: [
     lines(
       'Items waiting',
-      'Items waiting for export.',
+      'Items that wait for export.',
       'short',
       { '{{signal_type}}': 'sum by (signal_type) (svc_export_queue_size{AGENT})' },
       { min: 0 },
     ),
     lines(
       'Bytes waiting',
-      'Queued bytes, in memory or on disk.',
+      'Bytes that wait, in memory or on disk.',
       'bytes',
       { '{{signal_type}}': 'sum by (signal_type) (svc_export_queue_bytes{AGENT})' },
       { min: 0 },
     ),
     lines(
       'Disk queue',
-      'Fill level of the queue on disk. When it is full, the oldest data is dropped.',
+      'How full the queue on disk is. At its end the oldest data goes.',
       'percentunit',
       { '{{instance}}': 'svc_disk_queue_bytes{AGENT} / (svc_disk_queue_max_bytes{AGENT} > 0)' },
       { min: 0, max: 1 },
     ),
     lines(
       'Time until the disk queue is full',
-      'At the growth of the last ten minutes; no data if it does not grow.',
+      'At the growth of the last ten minutes; nothing where it does not grow.',
       's',
       {
         '{{instance}}':
@@ -88,15 +88,15 @@ const queue: Row = {
       { min: 0 },
     ),
     lines(
-      'Disk write errors',
-      '1 while batches are kept in memory because they cannot be written to disk.',
+      'Disk does not take it',
+      '1 while batches are kept in memory because the disk refuses them.',
       'short',
       { '{{instance}}': 'svc_disk_queue_degraded{AGENT}' },
       { min: 0, max: 1 },
     ),
     lines(
       'Recovered',
-      'Items left in the queue by a previous process.',
+      'Items that a former process had left in the queue.',
       'short',
       { '{{signal_type}}': 'sum by (signal_type) (svc_export_queue_recovered_total{AGENT})' },
       { min: 0 },

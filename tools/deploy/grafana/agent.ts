@@ -18,7 +18,7 @@ export const agent: Dashboard = {
   uid: 'svc-agent',
   title: 'svc / Agent',
   description:
-    "Data collected, sent, queued and lost by svc, and its cost: the agent's own metrics, from its management API at :19090.",
+    "What svc collects, sends, queues and loses, and what it costs: the agent's own metrics, from its management API at :19090.",
   variables: agentVariables,
   rows: [...balanceRows, ...exportRows, captureRow, ...costRows],
 }

@@ -12,7 +12,7 @@ const services: RuleGroup = {
       '10m',
       'service:http_server_errors:ratio_rate5m > 0.05 and service:http_server_requests:rate5m > 0.1',
       {
-        summary: '{{ or $labels.service_name $labels.job }} has errors',
+        summary: '{{ or $labels.service_name $labels.job }} fails',
         description: `${value.percent} of its requests failed.`,
       },
     ),
@@ -23,7 +23,7 @@ const services: RuleGroup = {
       'service:http_server_duration_seconds:p95_5m > 2.5 and service:http_server_requests:rate5m > 0.1',
       {
         summary: '{{ or $labels.service_name $labels.job }} is slow',
-        description: `5 % of requests take longer than ${value.duration}.`,
+        description: `One request in twenty takes longer than ${value.duration}.`,
       },
     ),
   ],

@@ -14,7 +14,7 @@ export const hostAlerts: RuleGroup = {
       `node_filesystem_avail_bytes{${local}} / node_filesystem_size_bytes{${local}} < 0.03 and node_filesystem_readonly{${local}} == 0`,
       {
         summary: `{{ $labels.mountpoint }} on ${on} is full`,
-        description: `${value.percent} is free.`,
+        description: `${value.percent} of it is left.`,
       },
     ),
     alert(
@@ -23,13 +23,13 @@ export const hostAlerts: RuleGroup = {
       '1h',
       `node_filesystem_avail_bytes{${local}} / node_filesystem_size_bytes{${local}} < 0.2 and predict_linear(node_filesystem_avail_bytes{${local}}[6h], 24 * 3600) < 0 and node_filesystem_readonly{${local}} == 0`,
       {
-        summary: `{{ $labels.mountpoint }} on ${on} will be full within a day`,
-        description: `${value.percent} is free; at the growth of the last 6 hours it is full within 24 hours.`,
+        summary: `{{ $labels.mountpoint }} on ${on} is full within a day`,
+        description: `${value.percent} of it is left, at the growth of the last 6 hours for less than 24 hours.`,
       },
     ),
     alert('HostOutOfMemoryKill', 'warning', '0m', 'increase(node_vmstat_oom_kill[15m]) > 0', {
-      summary: `the kernel of ${on} killed a process because memory ran out`,
-      description: 'The log record svc.process.oom_kill and the kernel log name it.',
+      summary: `the kernel of ${on} killed a process for want of memory`,
+      description: 'The log record svc.process.oom_kill names it, and so does the journal of the kernel.',
     }),
     alert(
       'HostMemoryPressure',
@@ -37,7 +37,7 @@ export const hostAlerts: RuleGroup = {
       '15m',
       'rate(node_pressure_memory_stalled_seconds_total[5m]) > 0.1',
       {
-        summary: `${on} is short of memory`,
+        summary: `${on} lacks memory`,
         description: `In ${value.percent} of the time all tasks waited for memory.`,
       },
     ),
@@ -51,8 +51,8 @@ export const hostAlerts: RuleGroup = {
       '30m',
       'node_timex_sync_status == 0 and node_timex_maxerror_seconds >= 16',
       {
-        summary: `the clock of ${on} is not synchronized`,
-        description: 'Times of spans and logs from several hosts do not match.',
+        summary: `the clock of ${on} follows no source`,
+        description: 'Times of spans and logs of several hosts do not fit each other.',
       },
     ),
     alert('HostRaidDegraded', 'critical', '5m', 'node_md_degraded > 0', {

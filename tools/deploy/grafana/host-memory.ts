@@ -13,46 +13,55 @@ const meminfo: Row = {
   title: 'Memory Meminfo',
   folded: true,
   panels: [
-    fields('Memory Active / Inactive', 'Recently used pages, and pages that are reclaimed first.', [
+    fields('Memory Active / Inactive', 'Pages that were used of late, and pages that are taken back first.', [
       'Active',
       'Inactive',
     ]),
-    fields('Memory Active / Inactive Detail', 'The same, for files and programs.', [
+    fields('Memory Active / Inactive Detail', 'The same, of files and of programs.', [
       ...['Active_file', 'Inactive_file'],
       ...['Active_anon', 'Inactive_anon'],
     ]),
-    fields('Memory Committed', 'Memory requested by programs, and the limit of the kernel.', [
-      'Committed_AS',
-      'CommitLimit',
-    ]),
-    fields('Memory Writeback and Dirty', 'Data waiting to be written to disks, and data being written.', [
+    fields(
+      'Memory Committed',
+      'Memory that programs asked for, and how much of that the kernel would grant.',
+      ['Committed_AS', 'CommitLimit'],
+    ),
+    fields('Memory Writeback and Dirty', 'What waits to be written to disks, and what is being written.', [
       'Writeback',
       'WritebackTmp',
       'Dirty',
     ]),
-    fields('Memory Shared and Mapped', 'Mapped files, and shared memory.', ['Mapped', 'Shmem']),
-    fields('Memory Slab', 'Kernel memory for its own objects.', ['SUnreclaim', 'SReclaimable']),
-    fields('Memory Vmalloc', 'Kernel address space in use.', ['VmallocUsed', 'VmallocChunk']),
-    fields('Memory Bounce', 'Copies for devices that can access only part of memory.', ['Bounce']),
-    fields('Memory Anonymous', 'Anonymous memory of programs, and huge pages.', [
+    fields('Memory Shared and Mapped', 'Files in the memory of programs, and memory that programs share.', [
+      'Mapped',
+      'Shmem',
+    ]),
+    fields('Memory Slab', 'Memory of the kernel for its own objects.', ['SUnreclaim', 'SReclaimable']),
+    fields('Memory Vmalloc', 'Address space of the kernel that is in use.', ['VmallocUsed', 'VmallocChunk']),
+    fields('Memory Bounce', 'Copies for devices that reach only a part of memory.', ['Bounce']),
+    fields('Memory Anonymous', 'Memory of programs that is no file, and that of huge pages.', [
       'AnonPages',
       'AnonHugePages',
     ]),
-    fields('Memory Kernel / CPU', 'Kernel stacks, and per-CPU data.', ['KernelStack', 'Percpu']),
-    lines('Memory HugePages Counter', 'Huge pages: free, reserved, surplus.', 'short', {
-      Free: 'node_memory_HugePages_Free{HOST}',
-      Reserved: 'node_memory_HugePages_Rsvd{HOST}',
-      Surplus: 'node_memory_HugePages_Surp{HOST}',
-    }),
-    lines('Memory HugePages Size', 'Size of all huge pages, in bytes.', 'bytes', {
+    fields('Memory Kernel / CPU', 'Stacks in the kernel, and data for each CPU.', ['KernelStack', 'Percpu']),
+    lines(
+      'Memory HugePages Counter',
+      'Huge pages that are free, promised, or more than were asked for.',
+      'short',
+      {
+        Free: 'node_memory_HugePages_Free{HOST}',
+        Reserved: 'node_memory_HugePages_Rsvd{HOST}',
+        Surplus: 'node_memory_HugePages_Surp{HOST}',
+      },
+    ),
+    lines('Memory HugePages Size', 'How many huge pages there are, in bytes.', 'bytes', {
       Total: 'node_memory_HugePages_Total{HOST} * node_memory_Hugepagesize_bytes{HOST}',
     }),
-    fields('Memory DirectMap', 'Kernel mappings of memory, by page size.', [
+    fields('Memory DirectMap', 'How the kernel maps all memory: by larger and smaller pages.', [
       'DirectMap1G',
       'DirectMap2M',
       'DirectMap4k',
     ]),
-    fields('Memory Unevictable and MLocked', 'Pages that cannot be reclaimed.', ['Unevictable', 'Mlocked']),
+    fields('Memory Unevictable and MLocked', 'Pages that cannot be taken back.', ['Unevictable', 'Mlocked']),
   ],
 }
 
@@ -62,7 +71,7 @@ const vmstat: Row = {
   panels: [
     lines(
       'Memory Pages In / Out',
-      'Kibibytes read from and written to disks.',
+      'Kibibytes that were read from and written to disks.',
       'KiBs',
       {
         In: 'rate(node_vmstat_pgpgin{HOST}[RATE])',
@@ -72,7 +81,7 @@ const vmstat: Row = {
     ),
     lines(
       'Memory Pages Swap In / Out',
-      'Pages read from and written to swap.',
+      'Pages that came from and went to swap.',
       'ops',
       {
         In: 'rate(node_vmstat_pswpin{HOST}[RATE])',
@@ -80,13 +89,13 @@ const vmstat: Row = {
       },
       { below: 'Out' },
     ),
-    lines('Memory Page Faults', 'Faults that needed a disk read (major), and all others (minor).', 'ops', {
+    lines('Memory Page Faults', 'Faults that wanted a disk (major), and all others (minor).', 'ops', {
       Major: 'rate(node_vmstat_pgmajfault{HOST}[RATE])',
       Minor: 'rate(node_vmstat_pgfault{HOST}[RATE]) - rate(node_vmstat_pgmajfault{HOST}[RATE])',
     }),
     lines(
       'OOM Killer',
-      'Processes killed by the kernel because memory ran out.',
+      'Processes that the kernel killed for want of memory.',
       'short',
       {
         Kills: 'increase(node_vmstat_oom_kill{HOST}[RATE])',

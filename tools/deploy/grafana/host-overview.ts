@@ -19,7 +19,7 @@ const quick: Row = {
   panels: [
     gauge(
       'Pressure',
-      'Fraction of time in which at least one task waited for CPU, memory or disks (PSI). Needs a kernel with PSI.',
+      'Part of the time in which at least one task waited for CPU, memory or disks (PSI). Needs a kernel with PSI.',
       'percentunit',
       {
         CPU: 'irate(node_pressure_cpu_waiting_seconds_total{HOST}[RATE])',
@@ -28,36 +28,42 @@ const quick: Row = {
       },
       { width: 4, max: 1, warn: 0.7, bad: 0.9 },
     ),
-    gauge('CPU Busy', 'Fraction of time in which the CPUs were not idle.', 'percentunit', busy, share),
+    gauge('CPU Busy', 'Part of the time in which the CPUs were not idle.', 'percentunit', busy, share),
     gauge(
       'Sys Load',
-      'Load average of the last minute per CPU.',
+      'Load of the last minute for each CPU.',
       'percentunit',
       `node_load1{HOST} / scalar(${cores})`,
       share,
     ),
-    gauge('RAM Used', 'Memory in use.', 'percentunit', ramUsed, share),
+    gauge('RAM Used', 'Memory that is not available to programs.', 'percentunit', ramUsed, share),
     gauge(
       'SWAP Used',
-      'Swap in use; no data without swap.',
+      'Swap that is in use; nothing where there is no swap.',
       'percentunit',
       `${swapUsed} / (node_memory_SwapTotal_bytes{HOST} > 0)`,
       { max: 1, warn: 0.1, bad: 0.25 },
     ),
-    gauge('Root FS Used', 'Used space of the root file system.', 'percentunit', rootUsed, share),
-    stat('CPU Cores', 'Online CPUs.', 'short', cores, { width: 2 }),
-    stat('Uptime', 'Time since boot.', 's', 'node_time_seconds{HOST} - node_boot_time_seconds{HOST}', {
-      width: 3,
-    }),
+    gauge('Root FS Used', 'Space of the root file system that is in use.', 'percentunit', rootUsed, share),
+    stat('CPU Cores', 'CPUs that are online.', 'short', cores, { width: 2 }),
+    stat(
+      'Uptime',
+      'Time since the kernel was started.',
+      's',
+      'node_time_seconds{HOST} - node_boot_time_seconds{HOST}',
+      {
+        width: 3,
+      },
+    ),
     stat(
       'RootFS Total',
       'Size of the root file system.',
       'bytes',
       'max(node_filesystem_size_bytes{mountpoint="/",fstype!="rootfs",HOST})',
     ),
-    stat('RAM Total', 'Total memory.', 'bytes', 'node_memory_MemTotal_bytes{HOST}'),
-    stat('SWAP Total', 'Total swap.', 'bytes', 'node_memory_SwapTotal_bytes{HOST}'),
-    stat('Tasks', 'Tasks that are running or waiting for a CPU now.', 'short', 'node_procs_running{HOST}'),
+    stat('RAM Total', 'Memory that the kernel has.', 'bytes', 'node_memory_MemTotal_bytes{HOST}'),
+    stat('SWAP Total', 'Swap that there is.', 'bytes', 'node_memory_SwapTotal_bytes{HOST}'),
+    stat('Tasks', 'Tasks that run or wait for a CPU now.', 'short', 'node_procs_running{HOST}'),
   ],
 }
 
@@ -66,7 +72,7 @@ const basic: Row = {
   panels: [
     lines(
       'CPU Basic',
-      'CPU time by mode, as a fraction of all CPUs.',
+      'Where CPU time goes, as a part of all CPUs.',
       'percentunit',
       {
         'Busy System': cpuOf('system'),
@@ -80,7 +86,7 @@ const basic: Row = {
     ),
     lines(
       'Memory Basic',
-      'Memory used by programs, file cache, and free memory.',
+      'Memory that programs use, what the kernel keeps of files, and what is free.',
       'bytes',
       {
         Total: 'node_memory_MemTotal_bytes{HOST}',
@@ -94,7 +100,7 @@ const basic: Row = {
     ),
     lines(
       'Network Traffic Basic',
-      'Bits in and out by device, without loopback and container interfaces.',
+      'Bits in and out by device; loopback and the ends of containers left out.',
       'bps',
       {
         'Rx {{device}}': `rate(node_network_receive_bytes_total{${real},HOST}[RATE]) * 8`,
@@ -104,7 +110,7 @@ const basic: Row = {
     ),
     lines(
       'Disk Space Used Basic',
-      'Used fraction of each file system.',
+      'Part of each file system that is in use.',
       'percentunit',
       {
         '{{mountpoint}}':

@@ -24,18 +24,18 @@ const sockstat: Row = {
   title: 'Network Sockstat',
   folded: true,
   panels: [
-    sockets('Sockstat TCP', 'TCP sockets by state.', 'short', [
+    sockets('Sockstat TCP', 'Sockets of TCP by what they do.', 'short', [
       'TCP_alloc',
       'TCP_inuse',
       'TCP_orphan',
       'TCP_tw',
     ]),
-    sockets('Sockstat UDP', 'UDP sockets.', 'short', ['UDP_inuse', 'UDPLITE_inuse']),
-    sockets('Sockstat FRAG / RAW', 'Fragment reassembly, and raw sockets.', 'short', [
+    sockets('Sockstat UDP', 'Sockets of UDP.', 'short', ['UDP_inuse', 'UDPLITE_inuse']),
+    sockets('Sockstat FRAG / RAW', 'Packets that are put together, and raw sockets.', 'short', [
       'FRAG_inuse',
       'RAW_inuse',
     ]),
-    sockets('Sockstat Memory Size', 'Kernel memory for sockets.', 'bytes', [
+    sockets('Sockstat Memory Size', 'Memory that the kernel has for sockets.', 'bytes', [
       'TCP_mem_bytes',
       'UDP_mem_bytes',
       'FRAG_memory',
@@ -48,21 +48,26 @@ const protocols: Row = {
   title: 'Network Netstat',
   folded: true,
   panels: [
-    netstat('Netstat IP In / Out Octets', 'IP bytes.', 'Bps', ['IpExt_InOctets', 'IpExt_OutOctets'], {
+    netstat('Netstat IP In / Out Octets', 'Bytes of IP.', 'Bps', ['IpExt_InOctets', 'IpExt_OutOctets'], {
       below: '.*Out.*',
     }),
-    netstat('TCP In / Out', 'TCP segments.', 'pps', ['Tcp_InSegs', 'Tcp_OutSegs'], { below: '.*Out.*' }),
-    netstat('ICMP In / Out', 'ICMP messages.', 'pps', ['Icmp_InMsgs', 'Icmp_OutMsgs'], {
+    netstat('TCP In / Out', 'Segments of TCP.', 'pps', ['Tcp_InSegs', 'Tcp_OutSegs'], { below: '.*Out.*' }),
+    netstat('ICMP In / Out', 'Messages of ICMP.', 'pps', ['Icmp_InMsgs', 'Icmp_OutMsgs'], {
       below: '.*Out.*',
     }),
     netstat('UDP In / Out', 'Datagrams.', 'pps', ['Udp_InDatagrams', 'Udp_OutDatagrams'], {
       below: '.*Out.*',
     }),
-    netstat('TCP Errors', 'TCP errors: full queues, retransmitted segments, resets.', 'pps', [
-      ...['TcpExt_ListenOverflows', 'TcpExt_ListenDrops', 'TcpExt_TCPSynRetrans', 'TcpExt_TCPTimeouts'],
-      ...['TcpExt_TCPRcvQDrop', 'Tcp_RetransSegs', 'Tcp_InErrs', 'Tcp_OutRsts'],
-    ]),
-    netstat('UDP Errors', 'Datagrams without a listener, or dropped because a buffer was full.', 'pps', [
+    netstat(
+      'TCP Errors',
+      'What went wrong with TCP: queues that were full, segments that were sent again, resets.',
+      'pps',
+      [
+        ...['TcpExt_ListenOverflows', 'TcpExt_ListenDrops', 'TcpExt_TCPSynRetrans', 'TcpExt_TCPTimeouts'],
+        ...['TcpExt_TCPRcvQDrop', 'Tcp_RetransSegs', 'Tcp_InErrs', 'Tcp_OutRsts'],
+      ],
+    ),
+    netstat('UDP Errors', 'Datagrams without a listener, or without room.', 'pps', [
       'Udp_InErrors',
       'Udp_NoPorts',
       'Udp_RcvbufErrors',
@@ -70,16 +75,16 @@ const protocols: Row = {
     ]),
     lines(
       'TCP Connections',
-      'Established connections.',
+      'Connections that are established.',
       'short',
       { Established: 'node_netstat_Tcp_CurrEstab{HOST}' },
       { min: 0 },
     ),
-    netstat('TCP Direct Transition', 'Connections opened and accepted by this host.', 'ops', [
+    netstat('TCP Direct Transition', 'Connections that this host began, and that it took.', 'ops', [
       'Tcp_ActiveOpens',
       'Tcp_PassiveOpens',
     ]),
-    netstat('TCP SynCookie', 'SYN cookies sent because a queue was full.', 'pps', [
+    netstat('TCP SynCookie', 'Cookies that were sent because a queue was full.', 'pps', [
       'TcpExt_SyncookiesSent',
       'TcpExt_SyncookiesRecv',
       'TcpExt_SyncookiesFailed',
@@ -100,14 +105,14 @@ const exporter: Row = {
   panels: [
     lines(
       'Node Exporter Scrape Time',
-      'Duration of each collector.',
+      'Time that each collector took.',
       's',
       { '{{collector}}': 'node_scrape_collector_duration_seconds{HOST}' },
       { min: 0 },
     ),
     lines(
       'Node Exporter Scrape',
-      '0 if a collector failed or has no data.',
+      '0 where a collector failed, or has nothing to read.',
       'short',
       { '{{collector}}': 'node_scrape_collector_success{HOST}' },
       { min: 0, max: 1 },

@@ -13,7 +13,7 @@ const disk: Row = {
   panels: [
     lines(
       'Disk Read/Write IOps',
-      'Completed reads and writes.',
+      'Reads and writes that were completed.',
       'iops',
       {
         'Read {{device}}': rate('reads_completed_total'),
@@ -33,7 +33,7 @@ const disk: Row = {
     ),
     lines(
       'Disk Average Wait Time',
-      'Average duration of a request, including waiting.',
+      'Mean time of a request, waiting included.',
       's',
       {
         'Read {{device}}': mean('read_time_seconds_total', 'reads_completed_total'),
@@ -43,14 +43,14 @@ const disk: Row = {
     ),
     lines(
       'Average Queue Size',
-      'Average number of requests waiting or being served.',
+      'Requests that wait or are served, on average.',
       'short',
       { '{{device}}': rate('io_time_weighted_seconds_total') },
       { min: 0 },
     ),
     lines(
       'Disk R/W Merged',
-      'Merged requests.',
+      'Requests that were put together with others.',
       'iops',
       {
         'Read {{device}}': rate('reads_merged_total'),
@@ -60,21 +60,21 @@ const disk: Row = {
     ),
     lines(
       'Time Spent Doing I/Os',
-      'Fraction of time in which a disk was busy.',
+      'Part of the time in which a disk had something to do.',
       'percentunit',
       { '{{device}}': rate('io_time_seconds_total') },
       { min: 0 },
     ),
     lines(
       'Instantaneous Queue Size',
-      'Requests in progress at the time of the scrape.',
+      'Requests under way at the time of the scrape.',
       'short',
       { '{{device}}': `node_disk_io_now{${disks},HOST}` },
       { min: 0 },
     ),
     lines(
       'Disk IOps Discards and Flushes',
-      'Discard requests, and requests to flush disk caches.',
+      'Requests to forget blocks, and to write what disks keep back.',
       'iops',
       {
         'Discard {{device}}': rate('discards_completed_total'),
@@ -91,21 +91,21 @@ const filesystem: Row = {
   panels: [
     lines(
       'Filesystem space available',
-      'Bytes available to unprivileged programs.',
+      'Bytes that programs without rights may still write.',
       'bytes',
       { '{{mountpoint}}': `node_filesystem_avail_bytes{${real},HOST}` },
       { min: 0 },
     ),
     lines(
       'File Nodes Free',
-      'Files that can still be created.',
+      'Files that may still be made.',
       'short',
       { '{{mountpoint}}': `node_filesystem_files_free{${real},HOST}` },
       { min: 0 },
     ),
     lines(
       'File Nodes Used',
-      'Used fraction of all inodes.',
+      'Part of the files that there may be.',
       'percentunit',
       {
         '{{mountpoint}}': `1 - node_filesystem_files_free{${real},HOST} / (node_filesystem_files{${real},HOST} > 0)`,
@@ -114,7 +114,7 @@ const filesystem: Row = {
     ),
     lines(
       'Filesystem in ReadOnly / Error',
-      '1 if a file system is read-only, or could not be queried.',
+      '1 where a file system is read-only, or could not be asked.',
       'short',
       {
         'Read-only {{mountpoint}}': `node_filesystem_readonly{${real},HOST}`,
@@ -122,14 +122,14 @@ const filesystem: Row = {
       },
       { min: 0, max: 1 },
     ),
-    table('File systems', 'Current values.', 'bytes', {
+    table('File systems', 'All of them now.', 'bytes', {
       Used: `sum by (mountpoint, device, fstype) (node_filesystem_size_bytes{${real},HOST} - node_filesystem_avail_bytes{${real},HOST})`,
       Size: `sum by (mountpoint, device, fstype) (node_filesystem_size_bytes{${real},HOST})`,
       Available: `sum by (mountpoint, device, fstype) (node_filesystem_avail_bytes{${real},HOST})`,
     }),
     lines(
       'RAID',
-      'Missing disks of md arrays.',
+      'Disks of arrays of md that are missing.',
       'short',
       { '{{device}}': 'node_md_degraded{HOST}' },
       { min: 0 },

@@ -18,21 +18,26 @@ export const trafficRow: Row = {
   panels: [
     device('Network Traffic by Bytes', 'Bytes in and out by device.', 'Bps', 'bytes'),
     device('Network Traffic by Packets', 'Packets in and out by device.', 'pps', 'packets'),
-    device('Network Traffic Errors', 'Packets with errors.', 'pps', 'errs'),
-    device('Network Traffic Drop', 'Dropped packets.', 'pps', 'drop'),
-    device('Network Traffic Fifo', 'FIFO overruns of the device.', 'pps', 'fifo'),
-    device('Network Traffic Compressed', 'Compressed packets.', 'pps', 'compressed'),
-    lines('Network Traffic Multicast', 'Multicast packets.', 'pps', {
+    device('Network Traffic Errors', 'Packets that were broken.', 'pps', 'errs'),
+    device('Network Traffic Drop', 'Packets that were thrown away.', 'pps', 'drop'),
+    device('Network Traffic Fifo', 'Packets that found no room in the device.', 'pps', 'fifo'),
+    device('Network Traffic Compressed', 'Packets that were compressed.', 'pps', 'compressed'),
+    lines('Network Traffic Multicast', 'Packets to groups.', 'pps', {
       'Rx {{device}}': 'rate(node_network_receive_multicast_total{HOST}[RATE])',
     }),
-    lines('Network Traffic Frame, Carrier, Colls', 'Frame errors, carrier losses, collisions.', 'pps', {
-      'Frame {{device}}': 'rate(node_network_receive_frame_total{HOST}[RATE])',
-      'Carrier {{device}}': 'rate(node_network_transmit_carrier_total{HOST}[RATE])',
-      'Colls {{device}}': 'rate(node_network_transmit_colls_total{HOST}[RATE])',
-    }),
+    lines(
+      'Network Traffic Frame, Carrier, Colls',
+      'Frames that were broken, carriers that were lost, collisions.',
+      'pps',
+      {
+        'Frame {{device}}': 'rate(node_network_receive_frame_total{HOST}[RATE])',
+        'Carrier {{device}}': 'rate(node_network_transmit_carrier_total{HOST}[RATE])',
+        'Colls {{device}}': 'rate(node_network_transmit_colls_total{HOST}[RATE])',
+      },
+    ),
     lines(
       'NF Conntrack',
-      'Connections tracked by netfilter, and their limit.',
+      'Connections that netfilter tracks, and how many it can.',
       'short',
       {
         Entries: 'node_nf_conntrack_entries{HOST}',
@@ -42,24 +47,24 @@ export const trafficRow: Row = {
     ),
     lines(
       'ARP Entries',
-      'ARP entries by device.',
+      'Neighbours by device.',
       'short',
       { '{{device}}': 'node_arp_entries{HOST}' },
       { min: 0 },
     ),
     lines(
       'MTU',
-      'Maximum packet size of each device.',
+      'Largest packet of each device.',
       'bytes',
       { '{{device}}': 'node_network_mtu_bytes{HOST}' },
       { min: 0 },
     ),
-    lines('Speed', 'Speed of each device, if it reports one.', 'Bps', {
+    lines('Speed', 'Speed of each device, where it tells one.', 'Bps', {
       '{{device}}': 'node_network_speed_bytes{HOST}',
     }),
     lines(
       'Softnet Packets',
-      'Packets processed by CPUs, and dropped packets.',
+      'Packets that CPUs took from devices, and those that found no room.',
       'pps',
       {
         'CPU {{cpu}} processed': 'rate(node_softnet_processed_total{HOST}[RATE])',
@@ -69,7 +74,7 @@ export const trafficRow: Row = {
     ),
     lines(
       'Network Operational Status',
-      '1 if a device is up.',
+      '1 where a device is up.',
       'short',
       { '{{device}}': 'node_network_up{HOST}' },
       { min: 0, max: 1 },

@@ -12,8 +12,7 @@ import { trafficRow } from './host-traffic.ts'
 export const host: Dashboard = {
   uid: 'svc-host',
   title: 'svc / Host',
-  description:
-    'CPU, memory, disks, network and clock of one host, from the metrics that svc serves at :9100.',
+  description: 'CPU, memory, disks, network and clock of one host, from the page that svc serves at :9100.',
   variables: [
     sourceVariable('datasource', 'Data source', 'prometheus'),
     queryVariable('job', 'Job', 'label_values(node_uname_info, job)'),

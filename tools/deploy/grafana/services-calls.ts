@@ -16,15 +16,15 @@ function red(what: string, metric: string, by: string): readonly Panel[] {
     .join(' ')
   const look = { width: 8, min: 0 }
   return [
-    lines(`${what}: rate`, 'Calls per second.', 'reqps', { [legend]: total }, look),
+    lines(`${what}: rate`, 'Calls in a second.', 'reqps', { [legend]: total }, look),
     lines(
       `${what}: errors`,
-      'Fraction of failed calls.',
+      'Part of the calls that failed.',
       'percentunit',
       { [legend]: `(${failed} or 0 * ${total}) / (${total} > 0)` },
       look,
     ),
-    lines(`${what}: p95`, '5 % of calls took longer.', 's', { [legend]: p95 }, look),
+    lines(`${what}: p95`, 'One call in twenty took longer.', 's', { [legend]: p95 }, look),
   ]
 }
 
@@ -67,7 +67,7 @@ export const callRows: readonly Row[] = [
     panels: [
       lines(
         'Bytes',
-        'TCP payload by process.',
+        'Payload of TCP by process.',
         'Bps',
         {
           '{{$label}} {{network_io_direction}}': `sum by ($label, network_io_direction) (rate(process_network_io_bytes_total{${service}}[RATE]))`,
@@ -76,7 +76,7 @@ export const callRows: readonly Row[] = [
       ),
       lines(
         'Connections',
-        'Established connections, by peer and port.',
+        'Connections that are established, by peer and port.',
         'short',
         {
           '{{network_peer_address}}:{{server_port}}': `sum by (${peer}) (svc_network_tcp_connections{${service}})`,
@@ -85,14 +85,14 @@ export const callRows: readonly Row[] = [
       ),
       lines(
         'New connections',
-        'New connections per second.',
+        'Connections that were established in a second.',
         'cps',
         { '{{network_peer_address}}:{{server_port}}': tcp('connections_opened_total') },
         tcpLook,
       ),
       lines(
-        'Failed connections',
-        'Failed connection attempts, by peer and error.',
+        'Connections that failed',
+        'Attempts to connect that failed, by peer and kind.',
         'cps',
         {
           '{{network_peer_address}}:{{server_port}} {{error_type}}': tcp(
@@ -103,15 +103,15 @@ export const callRows: readonly Row[] = [
         tcpLook,
       ),
       lines(
-        'Retransmitted segments',
-        'TCP retransmissions by peer.',
+        'Segments sent again',
+        'Retransmissions of TCP by peer.',
         'pps',
         { '{{network_peer_address}}:{{server_port}}': tcp('retransmits_total') },
         tcpLook,
       ),
       lines(
         'Round-trip times',
-        '95th percentile, by peer.',
+        'Nineteen in twenty were no longer, by peer.',
         's',
         {
           '{{network_peer_address}}': `histogram_quantile(0.95, ${tcp('rtt_seconds_bucket', 'le, network_peer_address')})`,

@@ -20,7 +20,7 @@ const p95 = (side: string) => `histogram_quantile(0.95, ${rate(`${side}_seconds_
 const map = panel(
   'nodeGraph',
   'Map',
-  'Calls between services, with requests per second. Peers on hosts without svc are shown by address.',
+  'Who asks whom, with requests in a second. Of those that are not on a host with svc the address is shown.',
   { width: 24, height: 14 },
   {},
   {
@@ -36,27 +36,27 @@ export const mapRow: Row = {
   panels: [
     map,
     table(
-      'Service map',
-      'The map as a table; durations as seen by the server and by the client.',
+      'Who asks whom',
+      'The map as a table; durations as the server and as the client see them.',
       'reqps',
       {
         Requests: pair,
         Failures: failures,
-        'p95 (server)': p95('server'),
-        'p95 (client)': p95('client'),
+        'p95 of the server': p95('server'),
+        'p95 of the client': p95('client'),
       },
-      { units: { Failures: 'percentunit', 'p95 (server)': 's', 'p95 (client)': 's' } },
+      { units: { Failures: 'percentunit', 'p95 of the server': 's', 'p95 of the client': 's' } },
     ),
     lines(
-      'Requests between services',
-      'Requests per second.',
+      'Requests from one to another',
+      'Requests in a second.',
       'reqps',
       { '{{client}} → {{server}}': pair },
       { min: 0 },
     ),
     lines(
-      'Failures between services',
-      'Fraction of failed requests.',
+      'Failures from one to another',
+      'Part of the requests that failed.',
       'percentunit',
       { '{{client}} → {{server}}': failures },
       { min: 0 },

@@ -15,12 +15,12 @@ const quantile = (part: number, by = '') =>
 const errors = (by = '') => `(${rate(failed, by)} or 0 * ${rate(count, by)}) / (${rate(count, by)} > 0)`
 
 const overview: Row = {
-  title: 'HTTP and gRPC servers: overview',
+  title: 'HTTP and gRPC servers at a glance',
   panels: [
-    stat('Requests', 'HTTP requests answered per second.', 'reqps', rate(count), { width: 6 }),
+    stat('Requests', 'HTTP requests that were answered in a second.', 'reqps', rate(count), { width: 6 }),
     stat(
       'Errors',
-      'Fraction of failed requests: error_type is set, as for status 500 and above.',
+      'Part of them that failed: error_type is set, as for a status of 500 and above.',
       'percentunit',
       errors(),
       {
@@ -29,11 +29,11 @@ const overview: Row = {
         bad: 0.05,
       },
     ),
-    stat('p50', 'Median duration.', 's', quantile(0.5), { width: 6 }),
-    stat('p99', '1 % of requests took longer.', 's', quantile(0.99), { width: 6, warn: 1, bad: 5 }),
+    stat('p50', 'Half of the requests took no longer.', 's', quantile(0.5), { width: 6 }),
+    stat('p99', 'One request in a hundred took longer.', 's', quantile(0.99), { width: 6, warn: 1, bad: 5 }),
     table(
       'Services',
-      'All services that received HTTP requests.',
+      'Every service that was asked over HTTP.',
       'reqps',
       {
         Requests: rate(count, '$label'),
@@ -51,21 +51,21 @@ const http: Row = {
   panels: [
     lines(
       'Requests by service',
-      'HTTP requests per second.',
+      'HTTP requests in a second.',
       'reqps',
       { '{{$label}}': rate(count, '$label') },
       { min: 0 },
     ),
     lines(
       'Errors by service',
-      'Fraction of failed requests.',
+      'Part of the requests that failed.',
       'percentunit',
       { '{{$label}}': errors('$label') },
       { min: 0 },
     ),
     lines(
       'Duration',
-      'Percentiles of all requests: 50, 95 and 99.',
+      'Of all requests: half of them, 19 in 20, and 99 in 100 took no longer.',
       's',
       {
         p50: quantile(0.5),
@@ -74,12 +74,7 @@ const http: Row = {
       },
       { min: 0 },
     ),
-    heatmap(
-      'Durations',
-      'Distribution of request durations.',
-      's',
-      `sum by (le) (increase(${buckets}[RATE]))`,
-    ),
+    heatmap('Durations', 'How many requests took how long.', 's', `sum by (le) (increase(${buckets}[RATE]))`),
     lines(
       'Requests by route',
       'By method and route.',
@@ -91,14 +86,14 @@ const http: Row = {
     ),
     lines(
       'p95 by route',
-      '5 % of the requests of this route took longer.',
+      'One request of this route in twenty took longer.',
       's',
       { '{{http_route}}': quantile(0.95, 'http_route') },
       { min: 0 },
     ),
     lines(
-      'Responses by status',
-      'Requests by response status.',
+      'Answers by status',
+      'Requests by the status of their answer.',
       'reqps',
       {
         '{{http_response_status_code}}': rate(count, 'http_response_status_code'),
@@ -107,7 +102,7 @@ const http: Row = {
     ),
     lines(
       'Failures by kind',
-      'Failed requests, by error_type: a status, or a connection error.',
+      'Requests that failed, by error_type: a status, or how the connection ended.',
       'reqps',
       {
         '{{error_type}}': rate(failed, 'error_type'),
@@ -121,10 +116,10 @@ export const services: Dashboard = {
   uid: 'svc-services',
   title: 'svc / Services',
   description:
-    'Rate, errors and duration of all calls captured by svc, and calls between services. From OTLP, with Prometheus names.',
+    'Rate, errors and duration of all calls that svc saw, and who asks whom. From OTLP, by the names that a Prometheus gives it.',
   variables: [
     sourceVariable('datasource', 'Data source', 'prometheus'),
-    choiceVariable('label', 'Service label', ['service_name', 'job']),
+    choiceVariable('label', 'Services are told by', ['service_name', 'job']),
     queryVariable('service', 'Service', 'label_values(http_server_request_duration_seconds_count, $label)', {
       multi: true,
     }),

@@ -1,4 +1,4 @@
-{{- /* Values from the tables of the program. Written by tools/gen-deploy.ts; do not edit. */ -}}
+{{- /* What the program's tables say. Written by tools/gen-deploy.ts; do not edit. */ -}}
 {{- define "svc.facts" -}}
 run: "run"
 doctor: "doctor"
