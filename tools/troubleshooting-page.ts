@@ -58,7 +58,7 @@ Without requests there is nothing to see: send one, then run \`svc explain PORT\
 rule to the receiver and marks the step that drops the data. \`--json\` has the name of the cause, as in this table.
 
 - No process found for a port: svc is in another pid or network namespace, or the process has ended.
-- A service with another name: \`svc explain PID\`, line “names”; [service names](discovery.md#which-service-is-it)
+- A service with another name: \`svc explain PID\`, line “names”; [service names](discovery.md#service-name)
 - Seen by svc but not at the receiver: [missing data at the receiver](#missing-data-at-the-receiver).
 
 ${table(['cause', 'meaning', 'fix'], rows)}
