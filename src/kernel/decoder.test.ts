@@ -289,8 +289,8 @@ int main(int n, char **words) {
 test('a program that is away, ends or writes nonsense leaves names as they are, and is tried again later', () => {
   for (const [program, want] of [
     [undefined, /svc-decode is not installed/],
-    ['/nowhere/it', /does not run/],
-    ['/bin/true', /does not run/],
+    ['/nowhere/it', /cannot run/],
+    ['/bin/true', /cannot run/],
     // It says what it was asked, as if that were the name.
     ['/bin/cat', /no answer/],
   ] as const) {

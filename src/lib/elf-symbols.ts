@@ -97,10 +97,10 @@ class Reader {
   }
 
   async #bytes(offset: number, length: number): Promise<Buffer> {
-    if (offset + length > this.#size) throw new ElfError('the file is truncated')
+    if (offset + length > this.#size) throw new ElfError('the file is cut off')
     const bytes = Buffer.allocUnsafe(length)
     const { bytesRead } = await this.#file.read(bytes, 0, length, offset)
-    if (bytesRead < length) throw new ElfError('the file is truncated')
+    if (bytesRead < length) throw new ElfError('the file is cut off')
     return bytes
   }
 
@@ -148,14 +148,14 @@ class Reader {
 
   /** The bytes of a section, each piece with the last `overlap` of the one before. The buffer is reused. */
   async *#chunks(section: SectionHeader, overlap: number): AsyncGenerator<{ bytes: Buffer; offset: number }> {
-    if (section.offset + section.size > this.#size) throw new ElfError('the file is truncated')
+    if (section.offset + section.size > this.#size) throw new ElfError('the file is cut off')
     const whole = chunkBytes - (chunkBytes % symbolBytes)
     const buffer = Buffer.allocUnsafe(Math.min(section.size, overlap + whole))
     let kept = 0
     for (let done = 0; done < section.size; ) {
       const length = Math.min(whole, section.size - done, buffer.length - kept)
       const { bytesRead } = await this.#file.read(buffer, kept, length, section.offset + done)
-      if (bytesRead < length) throw new ElfError('the file is truncated')
+      if (bytesRead < length) throw new ElfError('the file is cut off')
       yield { bytes: buffer.subarray(0, kept + length), offset: done - kept }
       done += length
       const keep = Math.min(overlap, kept + length)

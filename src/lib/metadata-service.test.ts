@@ -172,7 +172,7 @@ test('a JSON answer may hold long texts, and not many thousand values', async t 
   await check(JSON.stringify({ a: 'x', list: Array(4000).fill(0) }), 'x')
   await check(JSON.stringify({ a: 'x', list: Array(5000).fill(0) }), /more than 4096 parts/)
   await check('{"a":'.repeat(5000), /more than 4096 parts/)
-  await check('"a\\', /no JSON/)
+  await check('"a\\', /not JSON/)
 })
 
 test('fields of another type are not known', () => {

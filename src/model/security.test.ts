@@ -174,7 +174,7 @@ test('an event that does not fit its row is refused with all its faults', () => 
   refused({ attributes: null }, ['attributes must be an object'])
   refused({ attributes: { ...least.attributes, 'process.pid': 1.5, 'container.id': '' } }, [
     'process.pid must be a whole number, 0 or more',
-    'container.id is no attribute of it',
+    'container.id is not an attribute of this event',
   ])
   refused({ attributes: { 'file.path': 1, 'file.event': '' } }, ['file.path must be a string'])
   const { attributes } = least

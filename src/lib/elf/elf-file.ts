@@ -223,5 +223,5 @@ function unreadable(cause: unknown): ElfError {
 }
 
 function cutOff(): ElfError {
-  return new ElfError('the file is truncated')
+  return new ElfError('the file is cut off')
 }

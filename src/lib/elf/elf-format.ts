@@ -73,7 +73,7 @@ const machines = new Map<number, Machine>([
 
 /** Reads the first `headerBytes` of a file. Throws `ElfError`. */
 export function parseHeader(bytes: Buffer): ElfHeader {
-  if (bytes.length < headerBytes) throw new ElfError('the file is truncated')
+  if (bytes.length < headerBytes) throw new ElfError('the file is cut off')
   const machine = machines.get(bytes.readUInt16LE(18))
   const type = bytes.readUInt16LE(16)
   const is64Little = bytes.readUInt32LE(0) === magic && bytes[4] === 2 && bytes[5] === 1
