@@ -187,7 +187,7 @@ export function helpText(commands: readonly Command[], command?: Command): strin
     return [
       'Usage: svc [command] [flags]',
       '',
-      'One agent per host: traces, metrics, logs and profiles through eBPF, sent over OTLP.',
+      'One agent per host: traces, metrics, logs and profiles by eBPF, sent over OTLP.',
       '',
       'Commands:',
       ...commands.flatMap(({ name, summary }, i) =>

@@ -83,7 +83,7 @@ test('without an agent it is the file with where each value is from, secrets red
   assert.equal(code, 0)
   assert.match(
     talk,
-    /^no agent answers \(unix:\S+: there is no such socket.*\); this is \S+own\.yaml, as an agent/,
+    /^no agent answers \(unix:\S+: no such socket.*\); showing \S+own\.yaml, as an agent/,
   )
   assert.ok(out.includes(`log_level: warn  # ${path}:3:12\n`), out.slice(0, 500))
   assert.match(out, /^log_format: text {2}# SVC_LOG_FORMAT$/m)

@@ -200,7 +200,7 @@ test('without an agent it says so and collects the rest', async () => {
       { key: 'log_level', value: 'debug', origin: `${join(directory, 'alone.yaml')}:1:91` },
     ],
   )
-  assert.match(files.get('doctor.txt')!, /^svc \d/)
+  assert.match(files.get('doctor.txt')!, /^Host checks: svc \d/)
   assert.ok(Array.isArray(JSON.parse(files.get('doctor.json')!).groups))
   assert.match(files.get('host/kernel.txt')!, /kernel\/perf_event_paranoid = \d/)
   for (const { name, bytes } of manifest.files) assert.equal(files.get(name)!.length, bytes, name)

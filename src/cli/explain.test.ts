@@ -55,7 +55,7 @@ test('what is observed is told from the selection on, with exit code 0', async (
              observed
   selected   yes, default rule
   tls        limited: no
-             fix: svc doctor tls
+             Fix: svc doctor tls
 `,
   )
 })
@@ -65,7 +65,7 @@ test('what is not observed has its cause and its hint, and exit code 1', async (
   const { code, out } = await explain('pid:4121')
   assert.equal(code, 1)
   assert.match(out, /\n\nport 8080 .*\n +not observed \(not_selected\)\n/)
-  assert.match(out, / {2}selected +missing: discovery\.instrument\[0\].*\n +fix: add 8080\n$/)
+  assert.match(out, / {2}selected +missing: discovery\.instrument\[0\].*\n +Fix: add 8080\n$/)
 })
 
 test('nothing found is told with what is near, and exit code 1', async () => {

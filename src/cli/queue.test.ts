@@ -119,7 +119,7 @@ test('export copies it as OTLP JSON, one request a line, beside an agent too', a
   assert.match(dead.out, /^\{"resourceSpans":.*cart.*\}\n$/)
   assert.match(
     dead.talk,
-    /^1 batch refused: "INVALID_ARGUMENT: no cart"\ncopied 1 batch with 2 items to standard output\n$/,
+    /^1 batch rejected: "INVALID_ARGUMENT: no cart"\ncopied 1 batch with 2 items to standard output\n$/,
   )
   const again = await svcQueue('export', '--directory', directory, '--to', file)
   assert.deepEqual(
@@ -200,7 +200,7 @@ test('drop refuses beside an agent and asks before, then says what went', async 
   assert.deepEqual([one.code, one.out], [0, `Dropped 2 batches (4 items of traces) in ${directory}.\n`])
   assert.deepEqual([await left(directory, 'traces'), await left(directory, 'logs')], [0, 7])
   const dead = await svcQueue('drop', '--directory', directory, '--yes', '--dead')
-  assert.equal(dead.out, `Dropped 1 refused batch (2 items of traces) in ${directory}.\n`)
+  assert.equal(dead.out, `Dropped 1 rejected batch (2 items of traces) in ${directory}.\n`)
   const rest = await svcQueue('drop', '--directory', directory, '--yes', '--before', '2100-01-01T00:00:00Z')
   assert.equal(rest.out, `Dropped 1 batch (7 items of logs) in ${directory}.\n`)
   assert.equal(await left(directory, 'logs'), 0)

@@ -17,7 +17,7 @@ test('the banner shows each subsystem with its hint, then where to look', () => 
     'svc 0.1.0, linux 6.18',
     '  ok      traces  HTTP',
     '  none    export  data stays here',
-    '                  hint: set otlp.endpoint',
+    '                  Hint: set otlp.endpoint',
     '  status  http://127.0.0.1:19090/status',
     '',
   ])

@@ -29,7 +29,7 @@ test('who answers and is no agent is told so', async t => {
     ['status', '--url', bare],
     /^svc: cannot show the status: the answer is not that of an svc agent of this version; restart svc after an upgrade$/m,
   )
-  await check(['top', '--once', '--url', polite], /^svc: cannot show the services: \S+ told/)
+  await check(['top', '--once', '--url', polite], /^svc: cannot show the services: \S+ sent no data/)
   const empty = await stranger(t, ({ url }, response) => {
     response.statusCode = url === '/healthz' ? 200 : 404
     response.end()

@@ -120,12 +120,12 @@ test('a screenful tells what works, what is limited, what is sent and what is lo
     out,
     /^svc 0\.1\.0 \(commit abc1234\), mode agent, up 1h2m3s, NOT READY\nshop-node-3, linux 6\.18\.44 amd64\n/,
   )
-  assert.match(out, /\npage: http:\/\/127\.0\.0\.1:1\/ui\n/)
+  assert.match(out, /\nPage: http:\/\/127\.0\.0\.1:1\/ui\n/)
   assert.match(
     out,
-    / {2}eBPF +12 programs in the kernel: traces, profiles\n {2}profiles +on, 19 Hz\n {2}discovery +docker 3 containers, kubernetes off\n {2}memory +60\/512M \(resident 110M\), live heap 20\/256M, tables 3\/64M\n {2}cpu +0\.12 of 0\.50 cores\n {2}event loop +longest turn 12 ms of the last minute, 312 ms since start\n {2}last run +ended at 2026-01-01T00:00:00\.000Z: it did not answer its supervisor in time\n/,
+    / {2}eBPF +12 programs in the kernel: traces, profiles\n {2}profiles +on, 19 Hz\n {2}discovery +docker 3 containers, kubernetes off\n {2}memory +60\/512M \(resident 110M\), live heap 20\/256M, tables 3\/64M\n {2}cpu +0\.12 of 0\.50 cores\n {2}event loop +longest turn 12 ms in the last minute, 312 ms since start\n {2}last run +ended at 2026-01-01T00:00:00\.000Z: it did not answer its supervisor in time\n/,
   )
-  assert.match(out, / {2}tls +limited: no symbols in \?\[31mlibssl\n +fix: svc doctor tls\n/)
+  assert.match(out, / {2}tls +limited: no symbols in \?\[31mlibssl\n +Fix: svc doctor tls\n/)
   assert.match(
     out,
     / {2}export +h:4317 \(grpc, no TLS, compression gzip\): NOT CONNECTED\n +traces: connection refused; next attempt /,

@@ -72,7 +72,7 @@ test('what waits says so, and an agent that goes is a failure in words', async t
     talk,
     /^waiting for logs with errors \(ctrl-c to stop; if nothing appears: svc doctor logs\)\n/,
   )
-  assert.match(talk, /svc: cannot tap logs any longer: the agent at unix:\S+ has gone\n$/)
+  assert.match(talk, /svc: cannot tap logs any longer: the agent at unix:\S+ has stopped\n$/)
 })
 
 test('a command line that makes no sense is refused with what does', async () => {

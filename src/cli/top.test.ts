@@ -206,7 +206,7 @@ test('ctrl-c, SIGTERM and an agent that ends all give the terminal back', { skip
   t.after(() => left.end())
   await left.shows(/checkout/)
   await own.close()
-  await left.shows(/any longer: the agent at unix:.*has gone\nended with 1/s)
+  await left.shows(/any longer: the agent at unix:.*has stopped\nended with 1/s)
   assert.ok(!left.isAlternate)
 })
 

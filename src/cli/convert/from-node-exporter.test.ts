@@ -97,7 +97,7 @@ test('what svc has no key for is named, and the rest goes over', () => {
   assert.match(told, /^--web\.listen-address=\[::1\]:2: svc listens on one address/m)
   assert.match(told, /^--web\.max-requests: svc does not accept it as agent\.nodeexporter\.max_requests/m)
   assert.match(told, /^--collector\.netdev\.device-include: expected a regular expression/m)
-  assert.match(told, /^"word": it is no flag; delete it$/m)
+  assert.match(told, /^"word": not a flag; delete it$/m)
   assert.equal(leftOut.length, 6)
   assert.match(notes.join('\n'), /--runtime\.gomaxprocs needs no conversion/)
   const { listen_address, collectors } = config.agent.nodeexporter

@@ -107,7 +107,7 @@ test('what answers may say anything: it is bounded, and nothing that it names is
   assert.deepEqual(nonsense.sources.answered, [])
   assert.match(
     nonsense.sources.why,
-    /\/status: is no JSON; \/config: is not a JSON object; \/ui\/api\/doctor: is no/,
+    /\/status: is not JSON; \/config: is not a JSON object; \/ui\/api\/doctor: is not/,
   )
   assert.ok(nonsense.groups[0]!.checks.length > 0)
 

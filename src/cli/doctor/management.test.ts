@@ -53,7 +53,7 @@ test('the address is free, held by another process, by svc, or none of this host
   await check(address, { listen: 'nobody.invalid:19090' }, ['unusable'])
   const taken = (await listen(t, { port: 0, host: '127.0.0.1' })).address() as { port: number }
   const at = { listen: `127.0.0.1:${taken.port}` }
-  await check(address, at, ['taken'], new RegExp(`taken by .* \\(pid ${process.pid}\\)$`))
+  await check(address, at, ['taken'], new RegExp(`in use by .* \\(pid ${process.pid}\\)$`))
 })
 
 test('a port that a running svc holds is no fault', async t => {
@@ -67,7 +67,7 @@ test('a port that a running svc holds is no fault', async t => {
     await ended
   })
   const port = String(await new Promise(resolve => holder.stdout.once('data', resolve))).trim()
-  await check(address, { listen: `127.0.0.1:${port}` }, ['ok'], new RegExp(`by svc \\(pid ${holder.pid}\\)`))
+  await check(address, { listen: `127.0.0.1:${port}` }, ['ok'], new RegExp(`by the running svc \\(pid ${holder.pid}\\)`))
 })
 
 test('a port whose holder this user may not see is no fault where it answers as svc does', {
@@ -161,7 +161,7 @@ test('who may reach the API without a token is told, and no token is', async () 
 test('the admin socket can be made, or it is told why not, and nothing stays', async t => {
   const at = (path: string) => ({ admin_socket: path })
   const before = readdirSync(directory)
-  await check(adminSocket, at(join(directory, 'svc.sock')), ['ok'], /can be made$/)
+  await check(adminSocket, at(join(directory, 'svc.sock')), ['ok'], /can be created$/)
   await check(adminSocket, at(join(directory, 'not/yet/svc.sock')), ['ok'])
   assert.deepEqual(readdirSync(directory), before)
   await check(adminSocket, at(''), ['off'])

@@ -131,7 +131,7 @@ test('who tried it stands beside each where an agent was asked, and what that la
   assert.equal(
     report(told, false, 200),
     `Host checks: svc 1.2.3 on linux 6.3.0 x64, 1 CPU, as svc
-Checks marked "agent" were run by svc 1.2.3, mode agent, up 3m2s, at unix:/run/svc.sock; those marked "here" by this command, with the agent’s configuration.
+Checks marked "agent" were run by svc 1.2.3, mode agent, up 3m2s, at unix:/run/svc.sock; those marked "here" by this command, with the agent's configuration.
 
 RUNNING AGENT
   limited  agent logs    no ?[2Jright

@@ -87,7 +87,7 @@ test('of very many targets some are tried, and of many that are down the first a
   await check(
     t,
     `scrape_configs: [{ job_name: many, static_configs: [{ targets: [${many}] }] }]`,
-    /^ok: many: 1 of 20 targets up, 80 not tried$/,
+    /^ok: many: 1 of 20 targets up, 80 not checked$/,
     /^down: many: /,
     /^down: many: /,
     /^down: many: /,
