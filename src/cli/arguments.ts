@@ -65,7 +65,7 @@ export const levelFlag: Flag = {
 export const urlFlag: Flag = {
   name: 'url',
   value: 'URL',
-  summary: 'URL of the agent, with the token in SVC_TOKEN; default: its admin socket, else its address',
+  summary: 'the URL of the agent, with the token in SVC_TOKEN; default: its admin socket, else its address',
 }
 export const outputFlag: Flag = {
   name: 'output',

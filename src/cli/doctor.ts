@@ -7,7 +7,7 @@ import { outputColor, outputColumns, print } from './terminal.ts'
 export const doctor: Command = {
   name: 'doctor',
   summary:
-    'query the running agent, check what it needs from this host, and print what is missing and how to fix it',
+    'check what the agent needs from this host, and print what is missing and how to fix it',
   flags: [configFlag, modeFlag, jsonFlag],
   word: {
     name: 'TOPIC',

@@ -106,7 +106,7 @@ const network = branch('Traffic of all processes, captured at their sockets.', {
   }),
 })
 
-const ebpf = branch('eBPF programs in the kernel.', {
+const ebpf = branch('Programs in the kernel (eBPF).', {
   enabled: key(boolean, true, 'Loads eBPF programs; when off, no part of svc loads any.', { restart: true }),
   required: key(
     boolean,

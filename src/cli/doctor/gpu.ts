@@ -8,7 +8,7 @@ export const gpus = check({
   name: 'NVIDIA GPUs',
   group: 'gpu',
   summary: 'The NVIDIA driver library (NVML) works; not needed on a host without GPUs',
-  lose: 'GPU metrics',
+  lose: 'all GPU metrics',
   faults: {
     absent: {
       state: 'note',

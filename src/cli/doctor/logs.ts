@@ -121,7 +121,7 @@ export const logPositions = check({
 export const journal = check({
   name: 'journal',
   group: 'logs',
-  summary: 'journalctl is installed to read the journal, if agent.logs.journald is on',
+  summary: 'The program journalctl is installed to read the journal, if agent.logs.journald is on',
   lose: 'logs of the journal',
   faults: {
     absent: {

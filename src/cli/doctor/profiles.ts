@@ -74,7 +74,7 @@ export const tableCache = check({
   name: 'table cache',
   group: 'profiles',
   summary: 'Unwind tables are kept in the directory unwind, next to the queue on disk',
-  lose: 'CPU time after each start, when tables are rebuilt',
+  lose: 'some CPU time after each start, when tables are rebuilt',
   faults: {
     unwritable: {
       state: 'note',
