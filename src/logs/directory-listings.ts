@@ -1,8 +1,8 @@
 import type { Dirent } from 'node:fs'
 import { opendir } from 'node:fs/promises'
 import { FairShare } from '../lib/fair-share.ts'
+import type { Turn } from '../lib/turn.ts'
 import { sharing } from './log-owner.ts'
-import type { Slices } from './slices.ts'
 
 /** What one name of a pattern means in one directory. */
 export interface Listing {
@@ -87,7 +87,7 @@ export class DirectoryListings {
   }
 
   /** `anew`: even where the directory did not change. What cannot be read has no names. */
-  async list(question: Question, anew: boolean, slices: Slices): Promise<Listing> {
+  async list(question: Question, anew: boolean, turn: Turn): Promise<Listing> {
     const key = `${question.name.text} ${question.directory}`
     const met = this.#current.get(key)
     if (met !== undefined) return met
@@ -98,7 +98,7 @@ export class DirectoryListings {
       return known
     }
     this.#forget(this.#before, key)
-    const listing = await this.#read(question, slices)
+    const listing = await this.#read(question, turn)
     this.#current.set(key, listing)
     this.bytes += listing.bytes
     return listing
@@ -129,7 +129,7 @@ export class DirectoryListings {
     return known.changedMs === changedMs && known.listedMs - changedMs > tickMs
   }
 
-  async #read({ directory, owner, changedMs, name }: Question, slices: Slices): Promise<Kept> {
+  async #read({ directory, owner, changedMs, name }: Question, turn: Turn): Promise<Kept> {
     const files: string[] = []
     const directories: string[] = []
     let links = noLinks
@@ -157,7 +157,7 @@ export class DirectoryListings {
             bytes += linkBytes
           }
         }
-        await slices.rest()
+        await turn.rest()
       }
     }
     isLeft = !(await unlessHeld(readAll(), () => this.#isHeld(directory || '/')))

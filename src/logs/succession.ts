@@ -3,11 +3,12 @@
 import type { Stats } from 'node:fs'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { realPath } from '../lib/if-there.ts'
+import type { Turn } from '../lib/turn.ts'
 import { type HoldsPath, statsOf } from './file-finder.ts'
 import { type Fingerprint, type LineBuffer, LogFile } from './log-file.ts'
 import type { LogPositions, Position } from './log-positions.ts'
-import { byAge, realPath, type Sibling, siblings, tickMs } from './rotation.ts'
-import type { Slices } from './slices.ts'
+import { byAge, type Sibling, siblings, tickMs } from './rotation.ts'
 
 /** Files that are kept open before their turn comes: what a rotator removes can still be read. */
 const maxKeptOpen = 32
@@ -39,7 +40,7 @@ export interface Question {
   readonly isKnown: boolean
   readonly positions: LogPositions
   readonly buffer: LineBuffer
-  readonly slices: Slices
+  readonly turn: Turn
   /** Is followed already. */
   isFollowed(stats: Stats): boolean
   /** Is the path of another log. */
@@ -63,9 +64,9 @@ export async function succession(question: Question): Promise<Succession> {
     if (stoodStill(changedMs, directoryChangedMs(question)) || looks === maxLooks || !question.mayLookAgain())
       return result
     for (const file of result.before) file.close()
-    question.slices.end()
+    question.turn.end()
     await sleep(tickMs)
-    question.slices.begin()
+    question.turn.begin()
   }
 }
 
@@ -77,7 +78,7 @@ function stoodStill(beforeMs: number, afterMs: number): boolean {
 
 /** When a name in the directory of the log was last made, changed or taken away, which nobody can set; 0: not known. */
 function directoryChangedMs({ path, isHeld }: Question): number {
-  const directory = dirname(realPath(path))
+  const directory = dirname(realPath(path, path))
   return isHeld(directory) ? 0 : (statsOf(directory)?.ctimeMs ?? 0)
 }
 
@@ -86,7 +87,7 @@ async function asFound(question: Question): Promise<Succession> {
   // What is remembered is not gone, whoever has it now.
   const all = await siblings(
     question.path,
-    question.slices,
+    question.turn,
     question.isHeld,
     stats => isOwn(question, stats) || known.some(({ inode }) => inode === stats.ino),
   )
@@ -162,9 +163,7 @@ export async function copyBefore(
   sinceMs: number,
 ): Promise<LogFile | undefined> {
   if (was.length === 0) return undefined
-  const found = await siblings(question.path, question.slices, question.isHeld, stats =>
-    isOwn(question, stats),
-  )
+  const found = await siblings(question.path, question.turn, question.isHeld, stats => isOwn(question, stats))
   const remembered = { fingerprint: was.digest, fingerprintLength: was.length, offset }
   const file = copyOf(question, found, remembered, sinceMs - clockMs)?.[1]
   if (file === undefined || file.size > offset) return file
@@ -250,10 +249,10 @@ function ordered(files: [Sibling, LogFile][]): LogFile[] {
 export async function whereabouts(
   path: string,
   file: LogFile,
-  { slices, isHeld }: Pick<Question, 'slices' | 'isHeld'>,
+  { turn, isHeld }: Pick<Question, 'turn' | 'isHeld'>,
 ): Promise<string | undefined> {
   if (isThere(path, file)) return path
-  const [found] = await siblings(path, slices, isHeld, stats => file.isAt(stats))
+  const [found] = await siblings(path, turn, isHeld, stats => file.isAt(stats))
   return found?.path
 }
 

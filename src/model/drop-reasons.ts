@@ -17,8 +17,7 @@ const rising = 'raise agent.ebpf.network.sampling.max_spans_per_second; metrics 
 const framing = 'svc explain PORT; new connections are not affected'
 const page = 'fix the output of the target: GET /status/targets'
 
-/** By the label `reason` of `svc_*_dropped_total`. Statuses of a receiver have names of their own: `ofReceiver`. */
-export const dropReasons: Readonly<Record<string, DropReason>> = {
+const reasons = {
   no_endpoint: {
     place: 'pipeline',
     means: 'no exporter is configured for this signal; its data is shown on this host only',
@@ -216,6 +215,21 @@ export const dropReasons: Readonly<Record<string, DropReason>> = {
     means: 'a sample does not match the type declared on the page',
     hint: page,
   },
+} as const satisfies Readonly<Record<string, DropReason>>
+
+/** The label `reason` of `svc_*_dropped_total`. Statuses of a receiver have names of their own: `ofReceiver`. */
+export type DropReasonName = keyof typeof reasons
+
+export const dropReasons: Readonly<Record<DropReasonName, DropReason>> = reasons
+
+/** Reasons of a place. */
+export type ReasonAt<P extends DropPlace> = {
+  [Name in DropReasonName]: (typeof reasons)[Name]['place'] extends P ? Name : never
+}[DropReasonName]
+
+/** The reason of a name that the books have; undefined: a receiver's own, see `ofReceiver`. */
+export function reasonNamed(name: string): DropReason | undefined {
+  return Object.hasOwn(reasons, name) ? dropReasons[name as DropReasonName] : undefined
 }
 
 /** What all statuses have in common by which a receiver refuses a batch for good (`invalid_argument`, `http_400`). */

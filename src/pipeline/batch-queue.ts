@@ -1,4 +1,5 @@
 import type { Batch } from '../model/batch.ts'
+import type { DropReasonName } from '../model/drop-reasons.ts'
 
 /** A batch in a queue. Times are milliseconds of `performance.now()`, which no clock change touches. */
 export interface Entry {
@@ -16,7 +17,7 @@ export interface Entry {
 }
 
 /** What a bound or a fault costs: items of batches that left the queue undelivered. */
-export type Dropped = (reason: string, items: number) => void
+export type Dropped = (reason: DropReasonName, items: number) => void
 
 /**
  * Batches of one signal between the batcher and the senders, first in, first out. Two that share a lane are never
@@ -77,7 +78,7 @@ export interface BatchQueue {
   /** Keeps a copy of a batch that the receiver refuses for good, where the queue has a place for such; else nothing. */
   bury(batch: Batch, why: string): void
   /** Drops all there is, what is under way included. */
-  clear(reason: string): void
+  clear(reason: DropReasonName): void
   /**
    * Ends: nothing may follow. Resolves with the items that outlive the process (0 for a queue in memory); the others
    * have been dropped with the reason `shutdown`.

@@ -1,4 +1,5 @@
 import type { Batch } from '../model/batch.ts'
+import type { DropReasonName } from '../model/drop-reasons.ts'
 import type { MetricTemplate, PreparedMetric, Sent } from '../model/prepared-metric.ts'
 import type { Resource, Scope } from '../model/resource.ts'
 import type { Account } from './ledger.ts'
@@ -112,7 +113,7 @@ export class Batcher<T> implements Intake<T> {
   #bytes = 0
   #limits: BatchLimits = { maxItems: 1, maxBytes: 0, timeoutMs: 0 }
   /** Why items are dropped at once; '' while they are accepted. */
-  #refusal = 'no_endpoint'
+  #refusal: DropReasonName | '' = 'no_endpoint'
   #process: Process<T> | undefined
   /** Grows with each change of what stands above; what was prepared before is void. */
   #epoch = 0
@@ -202,7 +203,7 @@ export class Batcher<T> implements Intake<T> {
   }
 
   /** Hands on what there is; whatever comes later is dropped with the reason, and processed only to be seen. */
-  refuse(reason: string, process?: Process<T>): void {
+  refuse(reason: DropReasonName, process?: Process<T>): void {
     this.cut()
     this.#process = process
     this.#refusal = reason

@@ -85,7 +85,7 @@ test('status and config are those of the agent', async () => {
   const { code, out, talk } = await of('status')
   assert.equal(code, 0, out + talk)
   assert.match(out, /, mode agent, up \S+, ready\n/)
-  assert.ok(out.includes(`page: http://127.0.0.1:${agent.port}/ui\n`), out)
+  assert.ok(out.includes(`Page: http://127.0.0.1:${agent.port}/ui\n`), out)
   let config = await of('config', '--diff')
   // An agent that does not answer for three seconds is asked at its next address.
   await until(

@@ -1,8 +1,10 @@
 import { join } from 'node:path'
+import { errorCode } from '../../lib/error-code.ts'
 import { errorText } from '../../lib/logger.ts'
 import {
   type Fault,
   type FoundPlaces,
+  faultOf,
   type Place,
   type Runtime,
   RuntimeSource,
@@ -43,7 +45,7 @@ export class ContainerdSource {
       const runtime: Runtime<Place> = {
         find: () => findSocket(path, socketPath !== ''),
         open: (place, session) => new ContainerdSession(place.name, session),
-        faultOf: ({ name }, error, wasReached) => faultOf(name, error, wasReached, isBeside),
+        faultOf: ({ name }, error, wasReached) => containerdFault(name, error, wasReached, isBeside),
         startAgain,
       }
       return new RuntimeSource(runtime, options)
@@ -95,32 +97,22 @@ function findSocket(path: string, isMeant: boolean): FoundPlaces<Place> {
 const noSocket = 'no containerd socket is there'
 const startAgain = 'start containerd again; what is known of its containers is kept until then'
 
-function faultOf(path: string, error: unknown, wasReached: boolean, isBeside: () => boolean): Fault {
-  const code = systemCode(error)
-  if (code === 'EACCES' || code === 'EPERM')
-    return {
+function containerdFault(path: string, error: unknown, wasReached: boolean, isBeside: () => boolean): Fault {
+  const code = errorCode(error)
+  const text = errorText(error)
+  return faultOf(path, code, text, wasReached, {
+    denied: {
       reason: `this process may not open ${path} (${code}); container names are read from files instead`,
       hint: isBeside()
         ? ''
         : 'run svc as root, or give the socket to the group of its user: gid below [grpc] in /etc/containerd/config.toml',
-    }
-  if (code === 'ECONNREFUSED' || code === 'ENOENT')
-    return {
-      reason: `nobody listens at ${path} (${code})`,
-      hint: wasReached ? startAgain : 'start containerd, or delete the socket that it left behind',
-    }
-  if (wasReached) return { reason: `containerd at ${path} was lost: ${errorText(error)}`, hint: startAgain }
-  return {
-    reason: `${path} does not answer as containerd does: ${errorText(error)}`,
-    hint: `see whether "ctr --address ${path} version" answers on this host`,
-  }
-}
-
-/** What the system says of a connection that failed, as `EACCES`; '' where it did not. */
-function systemCode(error: unknown): string {
-  for (let cause = error, depth = 0; cause instanceof Error && depth < 4; cause = cause.cause, depth++) {
-    const { code } = cause as NodeJS.ErrnoException
-    if (typeof code === 'string') return code
-  }
-  return ''
+    },
+    absent: 'start containerd, or delete the socket that it left behind',
+    daemon: 'containerd',
+    startAgain,
+    strange: {
+      reason: `${path} does not answer as containerd does: ${text}`,
+      hint: `see whether "ctr --address ${path} version" answers on this host`,
+    },
+  })
 }
