@@ -81,10 +81,7 @@ test('without an agent it is the file with where each value is from, secrets red
   )
   const { code, out, talk } = await svc(['config', '--config', path], { env: { SVC_LOG_FORMAT: 'text' } })
   assert.equal(code, 0)
-  assert.match(
-    talk,
-    /^no agent answers \(unix:\S+: no such socket.*\); showing \S+own\.yaml, as an agent/,
-  )
+  assert.match(talk, /^no agent answers \(unix:\S+: no such socket.*\); showing \S+own\.yaml, as an agent/)
   assert.ok(out.includes(`log_level: warn  # ${path}:3:12\n`), out.slice(0, 500))
   assert.match(out, /^log_format: text {2}# SVC_LOG_FORMAT$/m)
   assert.match(out, /^shutdown_timeout: 30s {2}# default$/m)

@@ -6,8 +6,7 @@ import { outputColor, outputColumns, print } from './terminal.ts'
 
 export const doctor: Command = {
   name: 'doctor',
-  summary:
-    'check what the agent needs from this host, and print what is missing and how to fix it',
+  summary: 'check what the agent needs from this host, and print what is missing and how to fix it',
   flags: [configFlag, modeFlag, jsonFlag],
   word: {
     name: 'TOPIC',

@@ -96,7 +96,8 @@ export class MetadataService {
   async text(wanted: MetadataRequest): Promise<string> {
     const { text } = await this.#ask(wanted, 0)
     const line = metadataText(text.trim())
-    if (line === '') throw this.#failure(wanted, 'the answer is not a line of text', 'answer', { status: 200 })
+    if (line === '')
+      throw this.#failure(wanted, 'the answer is not a line of text', 'answer', { status: 200 })
     return line
   }
 
@@ -119,7 +120,9 @@ export class MetadataService {
     const { text, contentType } = await this.#ask({ ...wanted, method: 'PUT' }, 0)
     const token = text.trim()
     if (!/^[\w+/=.~-]{1,1024}$/.test(token))
-      throw this.#failure(wanted, `the answer is not a token${ofType(contentType)}`, 'answer', { status: 200 })
+      throw this.#failure(wanted, `the answer is not a token${ofType(contentType)}`, 'answer', {
+        status: 200,
+      })
     return token
   }
 

@@ -67,7 +67,12 @@ test('a port that a running svc holds is no fault', async t => {
     await ended
   })
   const port = String(await new Promise(resolve => holder.stdout.once('data', resolve))).trim()
-  await check(address, { listen: `127.0.0.1:${port}` }, ['ok'], new RegExp(`by the running svc \\(pid ${holder.pid}\\)`))
+  await check(
+    address,
+    { listen: `127.0.0.1:${port}` },
+    ['ok'],
+    new RegExp(`by the running svc \\(pid ${holder.pid}\\)`),
+  )
 })
 
 test('a port whose holder this user may not see is no fault where it answers as svc does', {

@@ -23,7 +23,8 @@ export function verify({ directory, signals }: QueuePlace, asJson: boolean): Exi
 type Surveyed = { readonly signal: string } & ReturnType<typeof survey>
 
 function textOf({ signal, waiting, dead, faults }: Surveyed): string {
-  const refused = dead.batches > 0 ? `, and ${counted(dead.batches, 'rejected batch', 'rejected batches')}` : ''
+  const refused =
+    dead.batches > 0 ? `, and ${counted(dead.batches, 'rejected batch', 'rejected batches')}` : ''
   const what = `${counted(waiting.batches, 'batch', 'batches')} with ${counted(waiting.items, 'item')} whole${refused}`
   const damage = faults.length === 0 ? 'no damage' : `damage in ${counted(faults.length, 'place')}`
   return [...faults.map(faultText), `${signal}: ${what}; ${damage}`].map(line => `${line}\n`).join('')
