@@ -151,7 +151,7 @@ test('every key of the configuration that a page names is one', () => {
   const named = new RegExp(`\`((?:${root})\\.[a-z_.<>A-Z[\\]0-9]+)(?:: [^\`]*)?\``, 'g')
   for (const page of pages) {
     // Behind that, mistakes are shown.
-    const [text = ''] = readFileSync(page, 'utf8').split('## What svc validate says')
+    const [text = ''] = readFileSync(page, 'utf8').split('## Configuration errors')
     for (const [, path] of text.matchAll(named)) {
       seen++
       if (/\.(json|ya?ml|md)$/.test(path!)) continue

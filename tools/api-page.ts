@@ -7,33 +7,34 @@ const intro = `# Management API
 
 Generated from the operations in \`src/api/routes.ts\` by \`tools/gen-docs.ts\`; do not edit.
 
-The agent serves it at \`self_telemetry.listen\` (default \`:19090\`), and to this host alone at the Unix socket
-\`self_telemetry.admin_socket\`, where no token is asked for: \`curl --unix-socket /run/svc/svc.sock http://svc/status\`.
-Everything is JSON unless said otherwise. The machine-readable description, OpenAPI 3.1 with every field of every
-document, is \`/openapi.json\`.
+The agent serves it at \`self_telemetry.listen\` (default \`:19090\`), and locally on the Unix socket
+\`self_telemetry.admin_socket\`, which needs no token: \`curl --unix-socket /run/svc/svc.sock http://svc/status\`.
+Responses are JSON unless noted otherwise. \`/openapi.json\` is the machine-readable description: OpenAPI 3.1 with all
+fields of all documents.
 
-- **Token**: with \`self_telemetry.auth.enabled\`, everything but the probes and \`auth.exempt\` needs
-  \`Authorization: Bearer TOKEN\`. Several tokens may be valid at a time, for a change without a gap.
-- **Own**: where no token is configured, what is not for anybody is for root and the user of svc on a loopback address
-  (the kernel says whose connection it is), for who may open the admin socket, and for browsers that came by the link that
-  \`svc ui\` prints. Others get 401. \`self_telemetry.admin.allow_remote\` lifts it for other hosts.
-- **What anybody sees** of the documents lacks paths of files of other programs, and the words of receivers.
-- **Names**: the \`Host\` of a request is an address, \`localhost\`, a name of this host, or one of
-  \`self_telemetry.allowed_hosts\`; web pages of other origins are refused. Else 403. Probes answer to any name, and a request
-  with a token is not asked.
-- **Debug**: \`/debug/*\` exists while \`self_telemetry.debug\` is true or \`log_level\` is \`debug\`. \`svc\` watches itself
-  for profiles only then.
+- **Token**: with \`self_telemetry.auth.enabled\`, all paths except probes and \`auth.exempt\` need
+  \`Authorization: Bearer TOKEN\`. Several tokens can be valid at the same time, for rotation without downtime.
+- **Private paths**: without a configured token, paths that are not public accept only root and the user of svc on a
+  loopback address (the kernel identifies the user of the connection), users who may open the admin socket, and browsers
+  that used the link from \`svc ui\`. Others get 401. \`self_telemetry.admin.allow_remote\` lifts this for other hosts.
+- **Public documents** omit file paths of other programs and messages of receivers.
+- **Names**: the \`Host\` of a request must be an address, \`localhost\`, a name of this host, or one of
+  \`self_telemetry.allowed_hosts\`, and requests from web pages of other origins are rejected; otherwise the status is 403.
+  Probes accept any name, and so do requests with a token.
+- **Debug**: \`/debug/*\` exists while \`self_telemetry.debug\` is true or \`log_level\` is \`debug\`. Only then \`svc\` profiles
+  itself.
 - **Errors**: on every path, for every status, \`{"error": CODE, "message": SENTENCE, "details": {}}\`.
-- **The live page** is at \`/ui\`; its files hold no data and need no token. What it asks for, \`/ui/api/*\`, is NDJSON
-  where \`follow=1\` lets an answer go on: at most 32 do at a time.
-- **HEAD** answers as GET without a body, **OPTIONS** tells the methods.
+- **The live page** is at \`/ui\`; its files contain no data and need no token. Its data, \`/ui/api/*\`, is NDJSON if
+  \`follow=1\` keeps the response open: at most 32 at the same time.
+- **HEAD** responds like GET without a body, **OPTIONS** lists the methods.
 - **Limits**: 256 connections, 16 KiB of headers, 8 KiB of URL, 64 KiB of body, 30 s for a request;
-  \`self_telemetry.rate_limit\` bounds requests per client, an address or a user of this host (429 with \`Retry-After\`), probes excepted.
-- **TLS**: \`self_telemetry.tls\`; with \`client_ca_file\` every client must show a certificate, probes included.
-  Certificates are read again by a reload.
+  \`self_telemetry.rate_limit\` limits requests per client, an address or a user of this host (429 with \`Retry-After\`),
+  except probes.
+- **TLS**: \`self_telemetry.tls\`; with \`client_ca_file\` every client needs a certificate, including probes.
+  A reload reads the certificates again.
 
-Who may ask: *anybody*; *token*: anybody, and with \`auth.enabled\` whoever has the token; *own*: as above, and with
-\`auth.enabled\` whoever has the token, or a browser that came by the link; *debug*: in debug mode only.
+Access: *anybody*; *token*: anybody, and with \`auth.enabled\` only clients with the token; *own*: private paths as above,
+and with \`auth.enabled\` clients with the token and browsers that used the link; *debug*: only in debug mode.
 `
 
 /** The page, in Markdown. */
@@ -54,11 +55,11 @@ export function apiPage(): string {
     return `| ${method} | \`${path}\` | ${summary}${query.length > 0 ? ` Query: ${query.join('; ')}.` : ''} | ${who} | ${own} |`
   })
   return `${intro}
-| method | path | answers | who | statuses of its own |
+| method | path | response | access | additional statuses |
 |---|---|---|---|---|
 ${rows.join('\n')}
 
-## Try it
+## Examples
 
 \`\`\`sh
 curl -s http://127.0.0.1:19090/status

@@ -14,35 +14,35 @@ interface Purpose {
 /** By object. */
 const purposes: Readonly<Record<string, Purpose>> = {
   sock: {
-    for: 'Requests and their answers, at the end of each call on a socket; inside TLS, at functions of its libraries',
-    when: '`agent.ebpf.network.enabled`, by the back end `sock`; the functions of libraries with `agent.ebpf.network.tls`',
+    for: 'Requests and responses, at the end of each socket call; inside TLS, at functions of TLS libraries',
+    when: '`agent.ebpf.network.enabled`, with the back end `sock`; TLS library functions with `agent.ebpf.network.tls`',
   },
   syscalls: {
     for: 'The same on kernels before 6.3, at system calls',
-    when: '`agent.ebpf.network.enabled`, by the back end `syscalls`',
+    when: '`agent.ebpf.network.enabled`, with the back end `syscalls`',
   },
   'syscalls-tls': {
-    for: 'Inside TLS on kernels before 6.3, at functions of its libraries, and the system calls of threads that use them',
-    when: '`agent.ebpf.network.tls`, by the back end `syscalls`',
+    for: 'Inside TLS on kernels before 6.3, at functions of TLS libraries and at system calls of threads that use them',
+    when: '`agent.ebpf.network.tls`, with the back end `syscalls`',
   },
   net: {
     for: 'Connections: bytes, round trips, retransmissions, resets, by process and peer',
     when: '`agent.ebpf.network.tcp_metrics` or `agent.ebpf.network.flows`',
   },
   process: {
-    for: 'Processes that begin, end, or are killed for want of memory',
+    for: 'Process starts, ends and out-of-memory kills',
     when: '`agent.ebpf.process.enabled`',
   },
   profile: {
-    for: 'Stacks of all processes, as often as `agent.profiling.sample_rate` says',
+    for: 'Stacks of all processes, at the rate `agent.profiling.sample_rate`',
     when: '`agent.profiling.enabled`; `sched_switch` with `off_cpu`, page faults with `memory`',
   },
   syscount: {
-    for: 'System calls by process, counted and timed',
+    for: 'Counts and durations of system calls by process',
     when: '`agent.ebpf.syscalls.enabled`',
   },
   host: {
-    for: 'What the host’s metrics have beside /proc: round-trip times, retransmissions, open files of processes',
+    for: 'Host metrics that are not in /proc: round-trip times, retransmissions, open files of processes',
     when: '`agent.nodeexporter.ebpf_enhanced`',
   },
 }
@@ -51,7 +51,7 @@ const kinds: readonly (readonly [prefix: string, what: string])[] = [
   ['tp_btf/', 'tracepoint'],
   ['tracepoint/', 'tracepoint'],
   ['tracepoint', 'part of a tracepoint’s program'],
-  ['iter/', 'iterator, run when svc reads it'],
+  ['iter/', 'iterator, runs when svc reads it'],
   ['perf_event', 'perf event'],
   ['uprobe', 'entry of a function of a TLS library'],
   ['uretprobe', 'return of a function of a TLS library'],
@@ -113,15 +113,15 @@ const intro = `# Attachments
 
 Generated from the sources in \`bpf\` by \`tools/gen-docs.ts\`; do not edit.
 
-Every eBPF program that svc has, and where it is attached. They read; none writes into a process, sends a signal, changes
-a packet or a return value. What is attached at the moment: \`GET /status/ebpf\`, the page Agent at \`/ui\`, and
-\`bpftool prog\`. Programs with \`again\` in their names are there since Linux 7 only
-([why](../develop/capture.md)). All are gone when svc ends, however it ends. What else svc touches: [security](../security.md).`
+All eBPF programs of svc and their attachments. They only read: none writes into a process, sends a signal, changes
+a packet or a return value. Current attachments: \`GET /status/ebpf\`, the page Agent at \`/ui\`, and
+\`bpftool prog\`. Programs with \`again\` in their names are attached only on Linux 7 and newer
+([why](../develop/capture.md)). All are removed when svc ends, for whatever reason. Other effects on the host: [security](../security.md).`
 
 function section(object: string, programs: readonly Attachment[]): string {
   const purpose = purposes[object]
   if (purpose === undefined)
-    throw new Error(`what is ${object}.bpf.o for? say it in tools/attachments-page.ts`)
+    throw new Error(`${object}.bpf.o has no description: add one in tools/attachments-page.ts`)
   const rows = programs.map(({ section, program }) => [code(section), kindOf(section), code(program)])
   return `## ${object}.bpf.o\n\n${capital(purpose.for)}. Loaded with ${purpose.when}.\n\n${table(['hook', 'kind', 'program'], rows)}`
 }

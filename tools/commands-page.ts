@@ -15,11 +15,11 @@ function intro(): string {
 
 Generated from the commands in \`src/cli\` by \`tools/gen-docs.ts\`; do not edit.
 
-\`svc\` without a command runs the agent. What is asked for goes to standard output, everything else to standard error;
-where nobody looks, or with \`NO_COLOR\`, it is plain text. Commands that ask a running agent find it by its admin socket
-(as root, without a token), else at its address; \`--url\` names another, with the token in \`SVC_TOKEN\`.
+\`svc\` without a command runs the agent. Results go to standard output, everything else to standard error. The output is
+plain text if it is not a terminal or if \`NO_COLOR\` is set. Commands that query a running agent use its admin socket
+(as root, without a token), else its address; \`--url\` selects another one, with the token in \`SVC_TOKEN\`.
 
-Everywhere:
+All commands:
 
 ${flagTable(everywhere)}
 
@@ -27,8 +27,8 @@ Exit codes:
 
 ${table(['code', 'means'], codes)}
 
-Commands for which a code means something closer say so below and in \`svc COMMAND --help\`. What to do about a code:
-[it will not start](../troubleshooting.md#it-will-not-start).`
+If a code has a more specific meaning for a command, see below and \`svc COMMAND --help\`. Fixes for each code:
+[start failures](../troubleshooting.md#start-failures).`
 }
 
 function index(): string {
@@ -45,7 +45,9 @@ function section({ name, summary, flags, word, foreignFlags, exits }: Command): 
     parts.push(`\`${word.name}\`: ${word.summary.replace(/\.$/, '')}${choices}.`)
   }
   if (foreignFlags)
-    parts.push('Its flags are those of the node exporter: see [replacing it](../node-exporter.md).')
+    parts.push(
+      'Its flags are the same as those of the node exporter: see [replacing it](../node-exporter.md).',
+    )
   if (flags.length > 0) parts.push(flagTable(flags))
   if (exits !== undefined) parts.push(`Exit codes: ${cell(exitCodeList(exits))}.`)
   return parts.join('\n\n')

@@ -9,27 +9,27 @@ const intro = `# Configuration
 Generated from the schema in \`src/config\` by \`tools/gen-docs.ts\`; do not edit.
 
 The configuration is one YAML file: \`--config FILE\`, else \`$SVC_CONFIG_FILE\`, else \`./config.yaml\`, else
-\`/etc/svc/config.yaml\`. Without a file the defaults below make a useful agent. An unknown key at any level, a wrong type
-or a value out of range refuses the start with exit code ${ExitCode.usage}; \`svc validate\` shows all problems at once.
+\`/etc/svc/config.yaml\`. No file is needed; the defaults are below. An unknown key at any level, a wrong type
+or a value out of range stops the start with exit code ${ExitCode.usage}; \`svc validate\` shows all problems at once.
 
 - **Precedence**: flags, then \`SVC_*\` variables, the file, the standard \`OTEL_*\` variables, the defaults.
-- **Variables**: every key has one, \`SVC_\` and the path in capitals with \`_\` for \`.\`: \`agent.ebpf.debug\` is
-  \`${variableOf('agent.ebpf.debug')}\`. Lists take YAML flow (\`[80, 443]\`) or commas (\`80,443\`), maps \`{a: b}\` or \`a=b,c=d\`.
+- **Variables**: every key has a variable, \`SVC_\` and the path in capitals with \`_\` for \`.\`: \`agent.ebpf.debug\` is
+  \`${variableOf('agent.ebpf.debug')}\`. Lists use YAML flow style (\`[80, 443]\`) or commas (\`80,443\`), maps \`{a: b}\` or \`a=b,c=d\`.
 - **References** in the file: \`\${VAR}\` (an error when unset), \`\${VAR:-default}\`, \`\${VAR:?message}\`, \`\${file:/path}\` for a
-  secret, \`$\${\` for a literal. They are replaced within values only, and never looked at again. Quote them in flow style.
+  secret, \`$\${\` for a literal. They are replaced only within values, and only once. Quote them in flow style.
 - **Durations**: \`500ms\`, \`30s\`, \`5m\`, \`1h30m\`. **Sizes**: \`32Mi\` (1024s), \`500MB\` (1000s), or plain bytes.
-- **Switches**: where a key takes keys with \`enabled\`, a bare \`true\` or \`false\` is short for it.
-- **Other spellings**: the keys of the first table may stand under \`svc:\`; \`self_telemetry\` may be \`selfTelemetry\`;
-  \`agent.nodeexporter.collectors.thermal\` is \`thermal_zone\`.
-- **Two keys for one thing**: \`pipeline.export.otlp.*\` wins over \`otlp.*\` and \`pipeline.operations.shutdown.timeout\` over
-  \`shutdown_timeout\` when both come from the same source; \`queues.<signal>.batch_size\` wins over
-  \`pipeline.export.batch.size\`, and \`otlp.<signal>.*\` over \`otlp.*\`. A scheme in an endpoint wins over \`insecure\`.
+- **Switches**: for a group of keys with \`enabled\`, a plain \`true\` or \`false\` sets \`enabled\`.
+- **Other spellings**: the keys of the first table can also be under \`svc:\`; \`self_telemetry\` can be \`selfTelemetry\`;
+  \`agent.nodeexporter.collectors.thermal\` is an alias of \`thermal_zone\`.
+- **Aliases**: \`pipeline.export.otlp.*\` overrides \`otlp.*\` and \`pipeline.operations.shutdown.timeout\` overrides
+  \`shutdown_timeout\` when both come from the same source; \`queues.<signal>.batch_size\` overrides
+  \`pipeline.export.batch.size\`, and \`otlp.<signal>.*\` overrides \`otlp.*\`. A scheme in an endpoint overrides \`insecure\`.
 - **Standard variables**: \`OTEL_EXPORTER_OTLP_{ENDPOINT,PROTOCOL,COMPRESSION,HEADERS,TIMEOUT,INSECURE,CERTIFICATE,
   CLIENT_CERTIFICATE,CLIENT_KEY}\` and their forms for one signal (\`OTEL_EXPORTER_OTLP_TRACES_ENDPOINT\`),
-  \`OTEL_SERVICE_NAME\`, \`OTEL_RESOURCE_ATTRIBUTES\`, \`OTEL_SDK_DISABLED\`. One that makes no sense is ignored with a warning.
+  \`OTEL_SERVICE_NAME\`, \`OTEL_RESOURCE_ATTRIBUTES\`, \`OTEL_SDK_DISABLED\`. Invalid ones are ignored with a warning.
 
-Marks: **secret** is never shown; **restart** takes effect when the agent is started again; **not built** is accepted,
-and \`svc doctor\` says that this version does nothing with it. Editors can use [config.schema.json](config.schema.json).
+Marks: **secret** is never shown; **restart** takes effect after a restart of the agent; **not built** is accepted,
+but has no effect in this version, and \`svc doctor\` reports it. Editors can use [config.schema.json](config.schema.json).
 `
 
 /** The page, in Markdown. */

@@ -12,9 +12,9 @@ const intro = `# Host metrics
 
 Generated from the collectors in \`src/collectors\` by \`tools/gen-docs.ts\`; do not edit.
 
-What \`svc node-exporter\` and the agent's endpoint show, by collector. \`node\` is the first word of all names unless
-\`agent.nodeexporter.namespace\` says otherwise. The last column is the metric's name over OTLP where the semantic
-conventions (version 1.44) have one for it; all others keep theirs. How to use this: [replacing the node
+Metrics of \`svc node-exporter\` and of the agent's endpoint, by collector. All names have the prefix \`node\` unless
+\`agent.nodeexporter.namespace\` sets another one. The last column is the name over OTLP, if the semantic
+conventions (version 1.44) define one; all others keep their name. Usage: [replacing the node
 exporter](../node-exporter.md).`
 
 /** The page, in Markdown. */
@@ -51,7 +51,7 @@ function table(metrics: readonly Family[]): string {
     ({ name, type, labels, help, otel, absolute }) =>
       `| \`${absolute ? '' : 'node_'}${name}\` | ${type} | ${labels.join(', ')} | ${cell(help)} | ${otel ? `\`${otel.name}\`` : ''} |`,
   )
-  return ['| metric | type | labels | what it is | over OTLP |', '|---|---|---|---|---|', ...rows].join('\n')
+  return ['| metric | type | labels | meaning | over OTLP |', '|---|---|---|---|---|', ...rows].join('\n')
 }
 
 function cell(text: string): string {

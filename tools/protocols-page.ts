@@ -6,11 +6,11 @@ import { anchor, cell, code, table } from './markdown.ts'
 import { toldBy } from './spans-page.ts'
 
 const meaning: Readonly<Record<Sign, string>> = {
-  preface: 'a text that nothing else begins with',
-  command: 'a word and its syntax',
-  message: 'length, type and contents that fit each other',
+  preface: 'a unique preface',
+  command: 'a command and its syntax',
+  message: 'consistent length, type and contents',
   numbers: 'a few small numbers',
-  port: 'its port, where the bytes do not contradict',
+  port: 'its port, unless the bytes contradict it',
 }
 
 /** The page, in Markdown. */
@@ -27,16 +27,16 @@ export function protocolsPage(): string {
 
 Generated from \`src/protocols\` and \`src/probes\` by \`tools/gen-docs.ts\`; do not edit.
 
-What svc reads on the sockets of all processes. A protocol is recognised by its bytes; the key switches it, and a change
-takes a restart. What a span is, and what is not seen: [traces](../tracing.md). Inside OpenSSL and GnuTLS the same
+Protocols that svc reads on the sockets of all processes. A protocol is recognised by its bytes. The key turns it on or
+off; a change needs a restart. Spans, and the limits of capture: [traces](../tracing.md). Inside OpenSSL and GnuTLS the same
 protocols are read: [TLS](../tls.md).
 
-${table(['protocol', 'name', 'key', 'what is seen', 'spans', 'recognised by'], rows)}
+${table(['protocol', 'name', 'key', 'captured', 'spans', 'recognised by'], rows)}
 
 ## Capture back ends
 
-\`agent.ebpf.backend\` chooses one; \`auto\` takes the first of them that this kernel lets work. All hand the same bytes to
-the same readers. Inside TLS the first reads wherever it works, the second on Linux 5.10 and newer. Which kernel gives what:
+\`agent.ebpf.backend\` selects one; \`auto\` uses the first one that works on this kernel. All pass the same bytes to
+the same readers. Inside TLS the first one reads wherever it works, the second one on Linux 5.10 and newer. Features by kernel:
 [kernels](../kernels.md).
 
 ${table(['back end', 'how', 'needs'], backendRows())}

@@ -21,7 +21,7 @@ export function selfMetricsPage(): string {
   ])
   const reasons = Object.entries(dropReasons).map(([reason, { means, wished }]) => [
     code(reason),
-    `${cell(means)}${wished ? ' (no loss: it was asked for)' : ''}`,
+    `${cell(means)}${wished ? ' (no loss: as configured)' : ''}`,
   ])
   const types = signalTypes.map(({ type, signals, means }) => [
     code(type),
@@ -32,26 +32,26 @@ export function selfMetricsPage(): string {
 
 Generated from the registry in \`src/api/self-metrics.ts\` by \`tools/gen-docs.ts\`; do not edit.
 
-At \`/metrics\` of the management API (\`self_telemetry.path\`), in the text format of Prometheus or as OpenMetrics, whatever
-the reader asks for. \`${namespace}\` is \`self_telemetry.prometheus_namespace\`. Those of the host are [others](metrics.md).
+At \`/metrics\` of the management API (\`self_telemetry.path\`), in the Prometheus text format or as OpenMetrics, as the
+client requests. \`${namespace}\` is \`self_telemetry.prometheus_namespace\`. Host metrics have [their own page](metrics.md).
 
 At every moment, for each signal: collected + recovered = exported + rejected + dropped + queued.
 
-${table(['metric', 'type', 'labels', 'what it is'], rows)}
+${table(['metric', 'type', 'labels', 'meaning'], rows)}
 
-## Types of what is collected
+## Signal types
 
 The label \`signal_type\` of \`${namespace}_*_collected_total\`. Elsewhere it is the signal: \`traces\`, \`metrics\`, \`logs\`
 or \`profiles\`.
 
-${table(['signal_type', 'of', 'tells of'], types)}
+${table(['signal_type', 'of', 'meaning'], types)}
 
-## Reasons of drops
+## Drop reasons
 
-The label \`reason\` of \`${namespace}_*_dropped_total\`. What a receiver refuses for good has the receiver's own word for it,
-such as \`invalid_argument\` or \`http_400\`. What to do about each:
-[data is missing at the receiver](../troubleshooting.md#data-is-missing-at-the-receiver).
+The label \`reason\` of \`${namespace}_*_dropped_total\`. If a receiver rejects data permanently, the reason is the status of the receiver,
+such as \`invalid_argument\` or \`http_400\`. Fixes for each reason:
+[missing data at the receiver](../troubleshooting.md#missing-data-at-the-receiver).
 
-${table(['reason', 'means'], reasons)}
+${table(['reason', 'meaning'], reasons)}
 `
 }

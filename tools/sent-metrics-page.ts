@@ -12,14 +12,14 @@ export function sentMetricsPage(): string {
   })
   return `# Metrics over OTLP
 
-Generated from what the units in \`src\` declare by \`tools/gen-docs.ts\`; do not edit.
+Generated from the declarations of the units in \`src\` by \`tools/gen-docs.ts\`; do not edit.
 
 Requests, connections, flows, processes, system calls, service graph and GPUs. Each belongs to the resource of its process,
-container or host ([attributes](spans.md#resource)). The second column is the name that a Prometheus gives it that takes
-OTLP; of histograms \`_bucket\`, \`_sum\` and \`_count\` follow. Those of the host have [a page of their own](metrics.md), and so
-has what svc says [about itself](self-metrics.md). Histograms of requests count every call, those too whose span was sampled
-away or was above the budget. What they are good for: [traces](../tracing.md), [network](../network.md), [GPUs](../gpu.md).
+container or host ([attributes](spans.md#resource)). The second column is the name in a Prometheus that receives
+OTLP; histograms add \`_bucket\`, \`_sum\` and \`_count\`. Separate pages list [host metrics](metrics.md) and
+[metrics about svc itself](self-metrics.md). Request histograms count every call, including those whose span was dropped by
+sampling or by the budget. Usage: [traces](../tracing.md), [network](../network.md), [GPUs](../gpu.md).
 
-${table(['metric', 'in Prometheus', 'type', 'unit', 'what it is', 'attributes'], rows)}
+${table(['metric', 'in Prometheus', 'type', 'unit', 'meaning', 'attributes'], rows)}
 `
 }

@@ -45,15 +45,15 @@ const intro = `# Spans
 
 Generated from \`src/protocols\` and \`src/entities\` by \`tools/gen-docs.ts\`; do not edit.
 
-Every attribute that a span may have, by protocol, and every attribute of the resource that it belongs to. Names are those
-of the semantic conventions 1.44; one that is not known in a call is left out. Which calls are spans, what they are called
-and what is never told: [traces](../tracing.md). Which protocols there are: [protocols](protocols.md).`
+All attributes of spans, by protocol, and all attributes of their resources. Names are those of the semantic
+conventions 1.44; attributes that are unknown for a call are omitted. Spans, their names, and data that is never
+recorded: [traces](../tracing.md). List of protocols: [protocols](protocols.md).`
 
 function section(unit: ProtocolUnit): string {
   const { attributes, kinds, metrics } = toldBy(unit)
   return `## ${unit.title}
 
-Kind: ${kinds.join(', ')}. Counts in: ${metrics.map(({ name }) => `[${code(name)}](sent-metrics.md)`).join(', ')}.
+Span kind: ${kinds.join(', ')}. Metrics: ${metrics.map(({ name }) => `[${code(name)}](sent-metrics.md)`).join(', ')}.
 
 ${attributes.map(code).join(', ')}`
 }
@@ -67,10 +67,10 @@ function resources(): string {
   }
   return `## Resource
 
-Whose a span is; metrics, logs and profiles of processes have the same. How the service gets its name:
-[discovery](../discovery.md). The owners of a pod are \`k8s.KIND.name\` and \`k8s.KIND.uid\`, as \`k8s.deployment.name\`. What is
-in \`resource.attributes\` of the configuration, in \`OTEL_RESOURCE_ATTRIBUTES\` of the process as far as
-\`agent.discovery.process_attributes\` lists it, and labels that \`agent.discovery\` lists stand beside it.
+The owner of a span; metrics, logs and profiles of processes have the same resource. Service names:
+[discovery](../discovery.md). The owners of a pod are \`k8s.KIND.name\` and \`k8s.KIND.uid\`, such as \`k8s.deployment.name\`.
+Attributes from \`resource.attributes\` of the configuration, from \`OTEL_RESOURCE_ATTRIBUTES\` of the process as far as
+\`agent.discovery.process_attributes\` allows, and from labels listed in \`agent.discovery\` are added.
 
 ${table(
   ['of the', 'attributes'],

@@ -9,89 +9,89 @@ export type Trouble = readonly [means: string, hint: string]
 /** Of `svc explain`. */
 export const causes: Readonly<Record<Cause, Trouble>> = {
   permission: [
-    'svc may not do what seeing it takes',
-    '`svc doctor traces` tries each right and names the line to add to the unit, the container or the pod',
+    'svc lacks the permissions to observe it',
+    '`svc doctor traces` checks each permission and shows the line to add to the unit, container or pod',
   ],
   kernel_feature_missing: [
-    'the kernel lacks what is needed',
-    '`svc doctor traces` names it; a newer kernel, see [kernels](kernels.md). All else works meanwhile',
+    'the kernel lacks a required feature',
+    '`svc doctor traces` names it; use a newer kernel, see [kernels](kernels.md). Other features still work',
   ],
   switched_off: [
-    'tracing is off by configuration, or svc runs as a collector',
+    'tracing is off in the configuration, or svc runs in mode collector',
     'set `agent.ebpf.enabled: true`, `agent.ebpf.network.enabled: true` and `mode: agent`',
   ],
   not_selected: [
-    'no entry of `discovery.instrument` means this process, or one of `discovery.exclude` does',
-    'the line “selected” names the entry and what the process has instead: correct it, or take all entries out',
+    'no entry of `discovery.instrument` matches this process, or an entry of `discovery.exclude` does',
+    'the line “selected” shows the entry and the actual values of the process: correct it, or remove all entries',
   ],
   excluded_port: [
-    '`agent.ebpf.network.include_ports` leaves the port out, or `exclude_ports` names it',
-    'add the port to the one, or take it out of the other',
+    'the port is not in `agent.ebpf.network.include_ports`, or it is in `exclude_ports`',
+    'add the port to the first, or remove it from the second',
   ],
   unknown_protocol: [
-    'its connections speak nothing that svc knows, or something that is switched off',
-    'compare with the [protocols](reference/protocols.md); what is encrypted must be by OpenSSL or GnuTLS',
+    'its connections use a protocol that svc does not support, or that is turned off',
+    'see the list of [protocols](reference/protocols.md); encrypted traffic is read only for OpenSSL and GnuTLS',
   ],
   tls_without_symbols: [
-    'it encrypts with a library whose functions cannot be found: Go’s own TLS, Java, a stripped static OpenSSL',
-    'see [TLS](tls.md) for what can be read; else an OpenTelemetry SDK in the program',
+    'it uses a TLS library whose functions cannot be found: Go’s own TLS, Java, a stripped static OpenSSL',
+    'see [TLS](tls.md) for supported libraries; else use an OpenTelemetry SDK in the program',
   ],
   started_before: [
-    'its connections are older than svc, and nothing was said on them since in a way that svc can join',
+    'its connections are older than svc, and svc found no point in their traffic at which to join',
     'wait for new connections, or restart the client',
   ],
   instrumented: [
-    'it exports spans of its own, so svc makes none; its requests are counted all the same',
-    'no action needed; to have svc make its spans, disable its SDK',
+    'it exports its own spans, so svc creates none; its requests are still counted',
+    'no action; to get spans from svc instead, turn off its SDK',
   ],
   container_not_visible: [
-    'no runtime tells the name of its container, or svc cannot see its processes',
-    '`svc doctor discovery`: mount the socket of the runtime, and give svc the host’s pid namespace',
+    'no runtime reports the name of its container, or svc cannot see its processes',
+    'run `svc doctor discovery`; mount the socket of the runtime, and run svc in the host’s pid namespace',
   ],
   sampled: [
-    'a part of the traces is kept; metrics count every call',
+    'only a fraction of traces is kept; metrics count every call',
     'raise `agent.ebpf.network.sampling.ratio`; 1 keeps all',
   ],
   rate_limited: [
-    'more spans came than `agent.ebpf.network.sampling` or `pipeline.limits.rate` let pass',
+    'more spans than `agent.ebpf.network.sampling` or `pipeline.limits.rate` allow',
     'raise `agent.ebpf.network.sampling.max_spans_per_second` or `pipeline.limits.rate.traces_per_second`',
   ],
   queue_full: [
-    'the receiver takes less than comes, and the queue is full',
-    'fix the receiver; `queues.traces.mem_limit`, or `pipeline.export.queue` for a queue on disk, gives it longer',
+    'the receiver is slower than the incoming data, and the queue is full',
+    'fix the receiver; a larger `queues.traces.mem_limit`, or a queue on disk (`pipeline.export.queue`), bridges longer outages',
   ],
   endpoint_down: [
-    'the receiver does not answer, or refuses',
-    '`svc doctor export` tries name, connection, TLS and an empty export, and says which fails',
+    'the receiver does not answer, or rejects data',
+    '`svc doctor export` checks name, connection, TLS and an empty export, and shows which one fails',
   ],
-  agent: ['this is svc, which never traces itself', 'no action needed; `/metrics` shows what it does'],
+  agent: ['it is svc itself, which is never traced', 'no action; its own metrics are at `/metrics`'],
   kernel_thread: [
-    'a kernel thread, which has no program to probe',
-    'nothing; `svc profile` shows its CPU time',
+    'it is a kernel thread, which has no program to observe',
+    'no action; `svc profile` shows its CPU time',
   ],
 }
 
 /** Of the process. */
 export const exits: Readonly<Record<ExitCode, Trouble>> = {
-  0: ['it ended as asked', 'nothing'],
+  0: ['it stopped on request', 'nothing'],
   1: [
-    'a fault that has no code of its own, such as an address that is taken; the last line on standard error, or in the log, says which',
-    'do what the line says; `svc doctor management` says who has the port; “please report this” is a bug: `svc diagnostics --output svc.tar.gz`',
+    'an error without its own code, such as an address in use; the last line on standard error or in the log names it',
+    'follow that line; `svc doctor management` shows which process uses the port; “please report this” is a bug: run `svc diagnostics --output svc.tar.gz`',
   ],
   2: [
-    'the configuration or the command line is wrong, or a file that a key names cannot be used',
-    '`svc validate` names every mistake with its line',
+    'the configuration or the command line is invalid, or a file named in a key cannot be used',
+    '`svc validate` lists every error with its line',
   ],
   3: [
-    '`agent.ebpf.required` is true, and a part that was asked of eBPF does not work here',
-    '`svc doctor`; or `agent.ebpf.required: false`, for an agent that does the rest',
+    '`agent.ebpf.required` is true, but an enabled eBPF feature does not work here',
+    'run `svc doctor`; or set `agent.ebpf.required: false` to run without it',
   ],
   4: [
-    'a right is missing: for a port below 1024, a file, or an agent that wants a token',
-    'do what the line says; commands: run as root, or set `SVC_TOKEN`',
+    'missing permission for a port below 1024, for a file, or for an agent that requires a token',
+    'follow the message; for commands: run as root, or set `SVC_TOKEN`',
   ],
   5: [
-    '`svc doctor`: a receiver does not take what is sent; `svc queue export`: not all could be copied',
-    '`svc doctor export` says what the receiver has against it; `svc queue verify` names damage',
+    '`svc doctor`: a receiver does not accept data; `svc queue export`: not all data could be copied',
+    '`svc doctor export` shows the reason; `svc queue verify` lists damage',
   ],
 }

@@ -24,7 +24,7 @@ export function doctorTable(topics: readonly Topic[]): string {
       rows.get(key)!.names.push(`[${cell(name)}](reference/needs.md#${anchor(name)})`)
     }
   return table(
-    ['doctor says', 'means', 'do this'],
+    ['check', 'meaning', 'fix'],
     [...rows.values()].map(({ names, fault, means, hint }) => [
       `${names.join(', ')}: ${code(fault)}`,
       means,

@@ -11,15 +11,16 @@ export function mistakes(): string {
     const said = first.replace(/^[\w.]+:(\d+:\d+:)? /, '')
     return said === '' ? [] : [[kind, code(said.replaceAll('`', '’'))]]
   })
-  return `## What svc validate says
+  return `## Configuration errors
 
-Each with its file, line and column, the line itself, and what was probably meant. All at once; nothing is started.
+\`svc validate\` reports all errors at once, each with file, line and column, the line itself, and a correction if there is
+one. It does not start the agent.
 
-Files that keys name (certificates, keys, tokens, a kubeconfig) are looked at on this host, where what they are for is
-switched on. What is not there, is no PEM of its kind, has ended or does not belong together is a mistake; what this user
-may not read is a warning, for the agent may be another. A configuration for another host, as in CI:
-\`svc validate --no-files FILE\`. A start does not look at them all: what lacks its files says so in \`svc status\` while all
-else works, and only TLS of the management API and of \`agent.nodeexporter\` keeps the agent from starting.
+It also checks files named in keys (certificates, keys, tokens, a kubeconfig) on this host, if their feature is enabled.
+Missing files, invalid PEM files, expired certificates and keys that do not match are errors; files that this user may not
+read are warnings, because the agent may run as another user. To check a configuration for another host, as in CI:
+\`svc validate --no-files FILE\`. The agent does not check all of these files at startup: a feature without its files is shown
+in \`svc status\` while the rest works. Only TLS files of the management API and of \`agent.nodeexporter\` stop the start.
 
-${table(['mistake', 'for example'], rows)}`
+${table(['error', 'example'], rows)}`
 }

@@ -391,7 +391,7 @@ test('in a pid namespace of its own the agent says that it knows no names', kern
   const inside = ['--pid', '--fork', '--mount-proc', process.execPath, '--input-type=module', '-e', script]
   const [line, degraded, readiness] = JSON.parse(execFileSync('unshare', inside).toString())
   assert.deepEqual([line.state, line.name], ['limited', 'processes'])
-  assert.match(line.detail, /pid namespace of its own.*short name only$/)
+  assert.match(line.detail, /its own pid namespace.*only their short name$/)
   assert.match(line.hint, /--pid=host/)
   assert.deepEqual(
     degraded.map(({ subsystem }: { subsystem: string }) => subsystem),

@@ -161,7 +161,7 @@ test('files that cannot serve are refused with their key and the hint, and the o
   const { text } = certificates
   await check(
     files('old.pem', 'old.key'),
-    /tls\.cert_file \(.*old\.pem\): the certificate ended on .*; put a new/,
+    /tls\.cert_file \(.*old\.pem\): the certificate expired on .*; replace/,
   )
   await check(
     files('server.pem', 'client.key'),
@@ -170,14 +170,14 @@ test('files that cannot serve are refused with their key and the hint, and the o
   await check(files('none.pem', 'server.key'), /tls\.cert_file \(.*none\.pem\): there is no such file/)
   await check(files('server.pem', 'odd'), /tls\.key_file \(.*odd\): it is not a regular file/)
   await check(files('server.key', 'server.key'), /tls\.cert_file .*no PEM certificate/)
-  await check(files('server.pem', 'server.pem'), /tls\.key_file .*no PEM private key/)
+  await check(files('server.pem', 'server.pem'), /tls\.key_file .*no readable PEM private key/)
   await check(files('server.pem', 'server.key', 'server.key'), /tls\.client_ca_file .*no PEM certificate/)
   await check({ ...good(), key_file: '' }, /tls\.key_file is empty; name a PEM file/)
   await check(files(odd('long', 'x'.repeat(1 << 21)), 'server.key'), /larger than 1 MiB/)
   const broken = text('server.pem').replace(/\nMII./, '\nMIIX')
   await check(files(odd('broken', broken), 'server.key'), /certificate 1 of 1 cannot be read/)
   const locked = text('server.key').replaceAll('PRIVATE', 'ENCRYPTED PRIVATE')
-  await check(files('server.pem', odd('locked', locked)), /a passphrase protects it/)
+  await check(files('server.pem', odd('locked', locked)), /protected by a passphrase/)
   assert.equal((await ask(api.port, '/healthz', { tls: trust() })).status, 200)
 })
 

@@ -82,7 +82,7 @@ test('without a socket it is the address of the configuration, with its token or
     findAgent({ settings: settings({ listen: listenAt, auth }), env })
   const { client, tried } = await find(`:${port}`)
   assert.deepEqual([client!.address, client!.port], [`http://127.0.0.1:${port}`, port])
-  assert.match(tried[0]!.why, /^there is no such socket/)
+  assert.match(tried[0]!.why, /^no such socket/)
   await find(`0.0.0.0:${port}`, { SVC_TOKEN: 'from-variable' })
   await find(`127.0.0.1:${port}`, { SVC_TOKEN: '' })
   assert.deepEqual(tokens(), ['Bearer second', 'Bearer from-variable', 'Bearer second'])
@@ -113,7 +113,7 @@ test('the configured token goes to no process of another user, that of SVC_TOKEN
   const own = settings({ listen: `127.0.0.1:${port}`, auth })
   assert.match(
     whys(await findAgent({ settings: own, env: {} })),
-    new RegExp(`of user 65534 \\(pid ${stranger.pid}\\) listens there; no token was sent`),
+    new RegExp(`of user 65534 \\(pid ${stranger.pid}\\) is listening there; no token was sent`),
   )
   const open = await findAgent({ settings: settings({ listen: `127.0.0.1:${port}` }), env: {} })
   const given = await findAgent({ settings: own, env: { SVC_TOKEN: 'given' } })
@@ -131,7 +131,7 @@ test('a socket of another user gets no token while a program of root holds it to
   const port = await listen(t, server).finally(() => process.seteuid!(0))
   const auth = { ...defaults().self_telemetry.auth, enabled: true, bearer_token: 'configured' }
   const found = await findAgent({ settings: settings({ listen: `127.0.0.1:${port}`, auth }), env: {} })
-  assert.match(whys(found), /of user 65534 \(pid \d+\) listens there; no token was sent/)
+  assert.match(whys(found), /of user 65534 \(pid \d+\) is listening there; no token was sent/)
   // At another address it is in nobody's way.
   assert.equal(strangerAt(port, '127.0.0.2'), '')
 })
@@ -220,7 +220,7 @@ test('a server that wants the client’s certificate is told apart', async t => 
     client_ca_file: certificates.file('ca.pem'),
   }
   const found = await findAgent({ settings: settings({ listen: `127.0.0.1:${port}`, tls }), env: {} })
-  assert.match(whys(found), /clients have to show a certificate: self_telemetry\.tls\.client_ca_file/)
+  assert.match(whys(found), /clients need a certificate: self_telemetry\.tls\.client_ca_file/)
 })
 
 test('what answers late, endlessly or in another language is bounded and told', async t => {
@@ -258,9 +258,9 @@ test('what answers late, endlessly or in another language is bounded and told', 
   const find = (at: string, timeoutMs?: number) =>
     findAgent({ settings: settings({ listen: at }), env: {}, ...(timeoutMs && { timeoutMs }) })
   assert.match(whys(await find(`127.0.0.1:${silent}`, 50)), /no answer within 0\.05 s/)
-  assert.match(whys(await find(`127.0.0.1:${noHttp}`)), /what answers there speaks no HTTP/)
-  assert.match(whys(await find('127.0.0.1:1')), /nobody listens there/)
-  assert.match(whys(await find(':0')), /names no port: give the URL with --url/)
+  assert.match(whys(await find(`127.0.0.1:${noHttp}`)), /the answer is not HTTP/)
+  assert.match(whys(await find('127.0.0.1:1')), /nothing is listening there/)
+  assert.match(whys(await find(':0')), /has no fixed port: pass the URL with --url/)
   const off = await findAgent({ settings: settings({ enabled: false }), env: {} })
   assert.match(whys(off), /self_telemetry\.enabled is false/)
 })

@@ -139,7 +139,7 @@ function waysOf(settings: Config['self_telemetry'], token: string | undefined): 
   if (!enabled)
     return [...ways, { address: listen, why: 'the management API is off: self_telemetry.enabled is false' }]
   if (at === undefined || at.port === 0)
-    return [...ways, { address: listen, why: 'the configuration names no port: give the URL with --url' }]
+    return [...ways, { address: listen, why: 'the configuration has no fixed port: pass the URL with --url' }]
   const { host = '0.0.0.0', port } = at
   const local = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   const own = auth.enabled ? [auth.bearer_token, ...auth.bearer_tokens].find(each => each !== '') : undefined
@@ -149,7 +149,7 @@ function waysOf(settings: Config['self_telemetry'], token: string | undefined): 
   if (stranger !== '')
     return [
       ...ways,
-      { address, why: `${stranger} listens there; no token was sent: set SVC_TOKEN to send one` },
+      { address, why: `${stranger} is listening there; no token was sent: set SVC_TOKEN to send one` },
     ]
   return [...ways, { ...wayTo(address, settings, token || own), port }]
 }
@@ -202,10 +202,10 @@ function effectiveUser(pid: number): number | undefined {
 function wayTo(text: string, { tls }: Config['self_telemetry'], token: string | undefined): Way {
   const usage = (why: string) => new StartError(`cannot use the URL of the agent: ${why}`, ExitCode.usage)
   if (!/^https?:\/\//i.test(text) || !URL.canParse(text))
-    throw usage('write it like http://127.0.0.1:19090 or https://host:19090')
+    throw usage('use the form http://127.0.0.1:19090 or https://host:19090')
   const url = new URL(text)
   if (url.username !== '' || url.password !== '')
-    throw usage('it holds a user name or password; set the token as SVC_TOKEN')
+    throw usage('it contains a user name or password; set the token in SVC_TOKEN')
   const host = bareHost(url.hostname)
   const secure = url.protocol === 'https:'
   const port = Number(url.port || (secure ? 443 : 80))
@@ -224,7 +224,7 @@ function wayTo(text: string, { tls }: Config['self_telemetry'], token: string | 
 }
 
 const clientCertificate =
-  ' (clients have to show a certificate: self_telemetry.tls.client_ca_file; use the admin socket)'
+  ' (clients need a certificate: self_telemetry.tls.client_ca_file; use the admin socket)'
 
 /**
  * Trusts what the system trusts, and besides the very certificate that the configuration names: that one proves by its
@@ -362,13 +362,13 @@ function noAnswer(timeoutMs: number): string {
 function causeOf(error: NodeJS.ErrnoException): string {
   switch (error.code) {
     case 'ENOENT':
-      return 'there is no such socket: no agent runs, or another path is configured'
+      return 'no such socket: no agent is running, or it uses another path'
     case 'ECONNREFUSED':
-      return 'nobody listens there'
+      return 'nothing is listening there'
     case 'EACCES':
     case 'EPERM':
-      return 'this user may not open it: run as root'
+      return 'permission denied: run as root'
     default:
-      return isNoHttp(error) ? 'what answers there speaks no HTTP' : error.message
+      return isNoHttp(error) ? 'the answer is not HTTP' : error.message
   }
 }

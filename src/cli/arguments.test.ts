@@ -44,7 +44,7 @@ test('what is wrong is named, with what was probably meant', () => {
   check('--config=', '--config needs a value: --config FILE')
   check('--config --mode agent', '--config needs a value: --config FILE')
   check('--mode a --mode b', '--mode is given twice')
-  check('version --json=1', '--json takes no value')
+  check('version --json=1', '--json does not take a value')
   check('run extra', 'unexpected word "extra"')
   check('validate a b', 'unexpected word "b"')
 })

@@ -48,7 +48,7 @@ export interface Command {
 export const configFlag: Flag = {
   name: 'config',
   value: 'FILE',
-  summary: 'read this configuration; default: $SVC_CONFIG_FILE, ./config.yaml, /etc/svc/config.yaml',
+  summary: 'configuration file; default: $SVC_CONFIG_FILE, ./config.yaml, /etc/svc/config.yaml',
 }
 export const modeFlag: Flag = {
   name: 'mode',
@@ -65,15 +65,16 @@ export const levelFlag: Flag = {
 export const urlFlag: Flag = {
   name: 'url',
   value: 'URL',
-  summary: 'ask the agent there, with the token in SVC_TOKEN; default: its admin socket, else its address',
+  summary: 'the URL of the agent, with the token in SVC_TOKEN; default: its admin socket, else its address',
 }
 export const outputFlag: Flag = {
   name: 'output',
   short: 'o',
   value: 'FILE',
-  summary: 'write it to FILE instead; a profile by its kind: FILE.pb.gz (pprof), .folded, .svg, .json',
+  summary:
+    'write to FILE instead; the name sets the format of a profile: FILE.pb.gz (pprof), .folded, .svg, .json',
 }
-export const diffFlag: Flag = { name: 'diff', summary: 'print what differs instead of the whole' }
+export const diffFlag: Flag = { name: 'diff', summary: 'print only differences' }
 export const jsonFlag: Flag = { name: 'json', summary: 'print JSON' }
 
 /** Flags that every command line takes; the help is the last. */
@@ -81,10 +82,10 @@ export const everywhere: readonly Flag[] = [
   {
     name: 'validate-config',
     value: 'FILE',
-    summary: 'check a configuration and print what is wrong with it',
+    summary: 'check a configuration and print its problems',
   },
   { name: 'version', summary: 'print the version' },
-  { name: 'help', short: 'h', summary: 'print this text' },
+  { name: 'help', short: 'h', summary: 'print this help' },
 ]
 
 export interface CommandLine {
@@ -126,7 +127,7 @@ export function parseArguments(given: readonly string[], commands: readonly Comm
     const { name } = flag
     if (values.has(name)) return `--${name} is given twice`
     if (flag.value === undefined) {
-      if (equals >= 0) return `--${name} takes no value`
+      if (equals >= 0) return `--${name} does not take a value`
       values.set(name, '')
       continue
     }
@@ -197,8 +198,8 @@ export function helpText(commands: readonly Command[], command?: Command): strin
       ...flagLines([...commands[0]!.flags, ...everywhere]),
       '',
       'Environment:',
-      ...entry('SVC_<KEY>'.padEnd(22), 'sets a key, as SVC_LOG_LEVEL=debug does log_level'),
-      ...entry('OTEL_EXPORTER_OTLP_*'.padEnd(22), 'are honoured where the file does not set the key'),
+      ...entry('SVC_<KEY>'.padEnd(22), 'sets a key: SVC_LOG_LEVEL=debug sets log_level'),
+      ...entry('OTEL_EXPORTER_OTLP_*'.padEnd(22), 'apply to keys that the file does not set'),
       '',
       ...wrapped(`Exit codes: ${exitCodeList(exitCodes)}.`, 80),
       'Help of one command: svc COMMAND --help',
@@ -216,7 +217,7 @@ export function helpText(commands: readonly Command[], command?: Command): strin
     ...flagLines([...command.flags, everywhere.at(-1)!]),
     '',
     ...(exits
-      ? [...wrapped(`Exit codes: ${exitCodeList(exits)}; all others as in svc --help.`, 80), '']
+      ? [...wrapped(`Exit codes: ${exitCodeList(exits)}; other codes as in svc --help.`, 80), '']
       : []),
   ].join('\n')
 }

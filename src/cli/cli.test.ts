@@ -312,7 +312,7 @@ test('the agent tells what works, answers signals, drains on SIGTERM and exits w
   const [starting, ...rest] = records(talk)
   assert.deepEqual(
     [starting!.level, starting!.msg, starting!.config],
-    ['info', 'starting', 'none, defaults serve'],
+    ['info', 'starting', 'no file (defaults)'],
   )
   assert.deepEqual(
     rest.map(({ level, msg }) => [level, msg]),
@@ -355,7 +355,7 @@ test('a second signal ends the agent at once', async () => {
   run.child.kill('SIGTERM')
   const { code, talk } = await run.ended
   assert.equal(code, 1)
-  assert.match(records(talk).at(-1)!.msg, /^stopped at once by a second signal/)
+  assert.match(records(talk).at(-1)!.msg, /^stopped immediately by a second signal/)
 })
 
 test('an agent that takes too long to stop is ended', async () => {

@@ -8,7 +8,7 @@ const shells = ['bash', 'zsh', 'fish'] as const
 /** Of the commands that are listed, with this one among them. */
 export const completionOf = (commands: () => readonly Command[]): Command => ({
   name: 'completion',
-  summary: 'print what a shell needs to complete the words of svc',
+  summary: 'print a completion script for a shell',
   flags: [],
   word: {
     name: 'SHELL',
@@ -21,7 +21,7 @@ export const completionOf = (commands: () => readonly Command[]): Command => ({
     const shell = shells.find(each => each === word)
     if (shell === undefined) {
       const near = word === undefined ? undefined : nearest(word, shells)
-      const wrong = word === undefined ? 'for which shell?' : `unknown shell "${word}";`
+      const wrong = word === undefined ? 'no shell given;' : `unknown shell "${word}";`
       throw new StartError(
         `${wrong} ${near ? `did you mean ${near}? ` : ''}the shells are ${shells.join(', ')}`,
         ExitCode.usage,

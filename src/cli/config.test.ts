@@ -81,10 +81,7 @@ test('without an agent it is the file with where each value is from, secrets red
   )
   const { code, out, talk } = await svc(['config', '--config', path], { env: { SVC_LOG_FORMAT: 'text' } })
   assert.equal(code, 0)
-  assert.match(
-    talk,
-    /^no agent answers \(unix:\S+: there is no such socket.*\); this is \S+own\.yaml, as an agent/,
-  )
+  assert.match(talk, /^no agent answers \(unix:\S+: no such socket.*\); showing \S+own\.yaml, as an agent/)
   assert.ok(out.includes(`log_level: warn  # ${path}:3:12\n`), out.slice(0, 500))
   assert.match(out, /^log_format: text {2}# SVC_LOG_FORMAT$/m)
   assert.match(out, /^shutdown_timeout: 30s {2}# default$/m)
@@ -133,7 +130,7 @@ test('of an agent that runs it is what that has in effect', async t => {
   t.after(() => agent.close())
   const { code, out, talk } = await svc(['config', '--config', agent.config])
   assert.deepEqual([code, out], [0, 'mode: agent  # default\n\notlp:\n  endpoint: h:1  # a.yaml:1:2\n'])
-  assert.match(talk, /^of the agent at unix:/)
+  assert.match(talk, /^from the agent at unix:/)
   const diff = await svc(['config', '--diff', '--config', agent.config])
   assert.equal(diff.out, 'otlp:\n  endpoint: h:1  # a.yaml:1:2; default: ""\n')
 })

@@ -14,16 +14,16 @@ type Form = (typeof forms)[number]
 
 export const config: Command = {
   name: 'config',
-  summary: 'print the configuration as the agent understands it, each value with where it is from',
+  summary: 'print the configuration as the agent reads it, with the source of each value',
   flags: [
     {
       name: 'effective',
-      summary: 'what is in effect (the default): of the agent that runs, else of the file',
+      summary: 'the configuration in effect (the default): of the running agent, else of the file',
     },
     diffFlag,
-    { name: 'default', summary: 'every key with its default and its meaning' },
+    { name: 'default', summary: 'all keys with their defaults and meanings' },
     { name: 'schema', summary: 'the JSON Schema of the file, for editors' },
-    { name: 'example', summary: 'a file to start with; everything in it is a comment' },
+    { name: 'example', summary: 'an example file; all lines are comments' },
     jsonFlag,
     configFlag,
     modeFlag,
@@ -32,7 +32,10 @@ export const config: Command = {
   async run(args) {
     const form = formOf(args)
     if (form === 'example' && args.has('json'))
-      throw new StartError('--example is a YAML file with comments: it has no JSON', ExitCode.usage)
+      throw new StartError(
+        '--example is a YAML file with comments: it cannot be printed as JSON',
+        ExitCode.usage,
+      )
     // Loaded here, for an agent that runs needs none of it.
     switch (form) {
       case 'effective':

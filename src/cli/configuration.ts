@@ -28,5 +28,5 @@ export function sayProblems({ problems }: LoadedConfig): void {
   const { interactive, color } = terminal()
   say(formatProblems(problems, { terminal: interactive, color }))
   if (interactive)
-    say(`${problems.length} problem${problems.length === 1 ? '' : 's'}. Nothing was started.\n`)
+    say(`${problems.length} problem${problems.length === 1 ? '' : 's'}. The agent was not started.\n`)
 }

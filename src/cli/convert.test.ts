@@ -35,7 +35,7 @@ test('what is printed is a configuration, and the exit code tells whether it is 
   )
   const part = await svc(['convert', 'prometheus', jobs])
   assert.equal(part.code, 1)
-  assert.match(part.talk, /^left out: rule_files: svc stores nothing and evaluates no rules; keep them/m)
+  assert.match(part.talk, /^left out: rule_files: svc stores no data and evaluates no rules; keep them/m)
   assert.equal(loaded(part.out).collectors.prometheus.scrape_configs[0]!.job_name, 'a')
 
   const env = { OTEL_EBPF_OPEN_PORT: '8080', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4317' }
@@ -55,12 +55,12 @@ test('input that cannot be read ends with 2, and nothing is printed', async () =
   }
   const cases: readonly (readonly [string[], RegExp])[] = [
     [['prometheus', join(directory, 'none.yml')], /cannot read .*none\.yml: there is no such file/],
-    [['prometheus', file('binary', Buffer.from([0, 1, 2, 255]))], /cannot read .*binary: it is not text/],
+    [['prometheus', file('binary', Buffer.from([0, 1, 2, 255]))], /cannot read .*binary: not a text file/],
     [['prometheus', file('huge', Buffer.alloc(2_000_000, 'a'))], /the file is larger than 1 MiB/],
     [['prometheus', file('bomb.yml', bomb.join('\n'))], /aliases expand to more than 100000 values/],
-    [['obi', file('words', 'just words\n')], /it is no configuration of OBI/],
-    [['node-exporter', file('unit', '[Unit]\nDescription=x\n')], /neither ExecStart= of a unit/],
-    [['prometheus'], /which file\?/],
+    [['obi', file('words', 'just words\n')], /not an OBI configuration/],
+    [['node-exporter', file('unit', '[Unit]\nDescription=x\n')], /it contains no ExecStart= of a unit/],
+    [['prometheus'], /no file given/],
     [['promethus'], /cannot convert from "promethus"; did you mean prometheus\?/],
     [['obi', 'a', 'b'], /unexpected word "b"/],
   ]

@@ -6,8 +6,8 @@ import { print, wrapped } from './terminal.ts'
 const sources = ['node-exporter', 'prometheus', 'obi'] as const
 
 const exits = {
-  [ExitCode.ok]: 'all was converted',
-  [ExitCode.general]: 'something was left out',
+  [ExitCode.ok]: 'everything was converted',
+  [ExitCode.general]: 'some settings were left out',
   [ExitCode.usage]: 'the input cannot be read',
 } as const
 
@@ -15,16 +15,16 @@ const help = `Usage: svc convert node-exporter [FILE] [FLAGS...]
        svc convert prometheus FILE
        svc convert obi [FILE]
 
-Prints a configuration of svc that does what another program was set to do, and
-says on standard error what it could not take over, with the reason.
+Prints an svc configuration equivalent to that of another program, and prints to
+standard error the settings that it could not convert, with the reason.
 
-  node-exporter  its flags, or a FILE that has them: a systemd unit, or
+  node-exporter  its flags, or a FILE that contains them: a systemd unit, or
                  /etc/default/prometheus-node-exporter
   prometheus     prometheus.yml, or the scrape file of vmagent
-  obi            the configuration of OBI or Beyla, a file of their variables, a
-                 compose file or manifest with them; by default the environment
+  obi            the configuration of OBI or Beyla, a file of their variables, or a
+                 compose file or manifest with them; default: the environment
 
-FILE is - for standard input. Nothing is changed and nothing is started.
+FILE can be - for standard input. The command changes and starts nothing.
 
 ${wrapped(`Exit codes: ${exitCodeList(exits)}.`, 80).join('\n')}
 
@@ -34,7 +34,7 @@ ${wrapped(`Exit codes: ${exitCodeList(exits)}.`, 80).join('\n')}
 
 export const convert: Command = {
   name: 'convert',
-  summary: 'print a configuration that replaces that of node_exporter, Prometheus or OBI',
+  summary: 'print an svc configuration converted from node_exporter, Prometheus or OBI',
   flags: [],
   // Those of the exporter.
   foreignFlags: true,
@@ -42,7 +42,7 @@ export const convert: Command = {
   word: {
     name: 'PROGRAM',
     summary:
-      'what is replaced: node-exporter [FILE] [FLAGS...], prometheus FILE (vmagent, too) or obi [FILE] (Beyla, too)',
+      'the source: node-exporter [FILE] [FLAGS...], prometheus FILE (also vmagent) or obi [FILE] (also Beyla)',
     choices: sources,
     required: true,
   },
@@ -54,7 +54,7 @@ export const convert: Command = {
     const source = sources.find(each => each === word)
     if (source === undefined) {
       const near = word === undefined ? undefined : nearest(word, sources)
-      const wrong = word === undefined ? 'convert from what?' : `cannot convert from "${word}";`
+      const wrong = word === undefined ? 'no program to convert from;' : `cannot convert from "${word}";`
       throw new StartError(
         `${wrong} ${near ? `did you mean ${near}? ` : ''}the programs are ${sources.join(', ')}`,
         ExitCode.usage,

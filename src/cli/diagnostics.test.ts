@@ -172,7 +172,7 @@ test('no kind of secret is anywhere in a bundle or in what is said, though the a
   }
   JSON.parse(files.get('agent/config.json')!)
   const whys = new Map(manifest.missing.map(({ name, why }) => [name, why]))
-  assert.equal(whys.get('agent/heap.pb.gz'), 'it holds a secret of the configuration')
+  assert.equal(whys.get('agent/heap.pb.gz'), 'it contains a secret of the configuration')
   assert.match(whys.get('agent/vars.json')!, /^HTTP 404: .*\[REDACTED\]/s)
   assert.match(files.get('host/system.txt')!, /^SVC_TOKEN$/m)
   assert.match(files.get('configuration.json')!, /discovery\.token: unknown key/)
@@ -184,8 +184,8 @@ test('without an agent it says so and collects the rest', async () => {
     configuration('alone.yaml', { log_level: 'debug' }),
   ])
   assert.equal(code, 0, talk)
-  assert.match(talk, /^no agent at unix:\/nowhere\/svc\.sock: there is no such socket/m)
-  assert.match(talk, /^no agent at http:\/\/127\.0\.0\.1:1: nobody listens there/m)
+  assert.match(talk, /^no agent at unix:\/nowhere\/svc\.sock: no such socket/m)
+  assert.match(talk, /^no agent at http:\/\/127\.0\.0\.1:1: nothing is listening there/m)
   const { files, manifest } = unpack(out)
   assert.deepEqual([manifest.agent.answered, manifest.agent.tried.length], [false, 2])
   assert.ok(
@@ -200,7 +200,7 @@ test('without an agent it says so and collects the rest', async () => {
       { key: 'log_level', value: 'debug', origin: `${join(directory, 'alone.yaml')}:1:91` },
     ],
   )
-  assert.match(files.get('doctor.txt')!, /^svc \d/)
+  assert.match(files.get('doctor.txt')!, /^Host checks: svc \d/)
   assert.ok(Array.isArray(JSON.parse(files.get('doctor.json')!).groups))
   assert.match(files.get('host/kernel.txt')!, /kernel\/perf_event_paranoid = \d/)
   for (const { name, bytes } of manifest.files) assert.equal(files.get(name)!.length, bytes, name)
@@ -224,7 +224,7 @@ test('a file is written for its owner alone, and none is replaced unasked', asyn
   const path = join(directory, 'bundle.tar.gz')
   const first = await diagnose(['--config', config, '--output', path])
   assert.deepEqual([first.code, first.out.length], [0, 0], first.talk)
-  assert.match(first.talk, /^\d+ files, \d+ missing .*, \d+ bytes in .*bundle\.tar\.gz\. Look into it/m)
+  assert.match(first.talk, /^\d+ files, \d+ missing .*, \d+ bytes in .*bundle\.tar\.gz\. Review it/m)
   assert.equal(statSync(path).mode & 0o777, 0o600)
   assert.ok(unpack(path).files.size > 5)
   writeFileSync(path, 'mine')
@@ -232,7 +232,7 @@ test('a file is written for its owner alone, and none is replaced unasked', asyn
   assert.equal(second.code, 2)
   assert.equal(
     second.talk,
-    `svc: cannot write ${path}: it exists; choose another name, or replace it with --force\n`,
+    `svc: cannot write ${path}: the file exists; choose another name, or overwrite it with --force\n`,
   )
   assert.equal(readFileSync(path, 'utf8'), 'mine')
   const forced = await diagnose(['--config', config, '--output', path, '--force'])
@@ -242,7 +242,7 @@ test('a file is written for its owner alone, and none is replaced unasked', asyn
   symlinkSync(config, join(directory, 'link'))
   for (const special of ['/dev/null', directory, join(directory, 'link')]) {
     const { code, talk } = await diagnose(['--config', config, '--output', special, '--force'])
-    assert.deepEqual([code, /it is there and no regular file/.test(talk)], [2, true], talk)
+    assert.deepEqual([code, /not a regular file/.test(talk)], [2, true], talk)
   }
   const nowhere = await diagnose(['--config', config, '--output', join(directory, 'no/such.tar.gz')])
   assert.equal(nowhere.code, 1)

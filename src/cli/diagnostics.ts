@@ -10,10 +10,10 @@ import { say } from './terminal.ts'
 
 export const diagnostics: Command = {
   name: 'diagnostics',
-  summary: 'collect what helps to find a fault, without secrets, as a .tar.gz on standard output',
+  summary: 'write a support bundle without secrets, as a .tar.gz on standard output',
   flags: [
     outputFlag,
-    { name: 'force', summary: 'replace FILE where it exists; write to a terminal' },
+    { name: 'force', summary: 'overwrite FILE; allow output to a terminal' },
     configFlag,
     urlFlag,
   ],
@@ -28,7 +28,7 @@ export const diagnostics: Command = {
     const { archive, words } = await collect(loaded, args.value('url'))
     if (output === undefined) await writeOut(archive)
     else writeFile(output, archive, force)
-    say(`${words}${output === undefined ? '' : ` in ${output}`}. Look into it before you send it.\n`)
+    say(`${words}${output === undefined ? '' : ` in ${output}`}. Review it before you send it.\n`)
     endSoon()
     return ExitCode.ok
   },
@@ -58,23 +58,19 @@ async function collect(loaded: LoadedConfig, url: string | undefined) {
   const token = process.env.SVC_TOKEN ?? ''
   const scrub = scrubFor([...secretValues(loaded), token])
   for (const { address, why } of tried) say(scrub.text(`no agent at ${address}: ${why}\n`))
-  say(
-    client
-      ? `asking the agent at ${client.address}\n`
-      : 'no agent answers: collecting what there is without it\n',
-  )
+  say(client ? `querying the agent at ${client.address}\n` : 'no agent answers: collecting data without it\n')
   const agent = { answered: client !== undefined, address: client?.address ?? '', tried }
   const parts = [...agentParts(client, settings.path), ...ownParts(loaded), ...hostParts(client?.port)]
   const { archive, manifest } = await withProgress('collecting', makeBundle(parts, agent, scrub))
   const { files, missing } = manifest
-  const gaps = missing.length > 0 ? `, ${missing.length} missing (manifest.json says why)` : ''
+  const gaps = missing.length > 0 ? `, ${missing.length} missing (reasons in manifest.json)` : ''
   return { archive, words: `${files.length} files${gaps}, ${archive.length} bytes` }
 }
 
 function checkStandardOutput(force: boolean): void {
   if ((process.stdout as Partial<WriteStream>).isTTY !== true || force) return
   throw new StartError(
-    'cannot write the bundle to a terminal: it is a .tar.gz; use --output FILE, or send standard output to a file or program',
+    'cannot write the bundle to a terminal: it is a .tar.gz; use --output FILE, or redirect standard output',
     ExitCode.usage,
   )
 }
@@ -82,9 +78,9 @@ function checkStandardOutput(force: boolean): void {
 function checkFile(path: string, force: boolean): void {
   const failed = (why: string, code: ExitCode) => new StartError(`cannot write ${path}: ${why}`, code)
   const there = lstatSync(path, { throwIfNoEntry: false })
-  if (there && !there.isFile()) throw failed('it is there and no regular file', ExitCode.usage)
+  if (there && !there.isFile()) throw failed('not a regular file', ExitCode.usage)
   if (there && !force)
-    throw failed('it exists; choose another name, or replace it with --force', ExitCode.usage)
+    throw failed('the file exists; choose another name, or overwrite it with --force', ExitCode.usage)
   try {
     accessSync(dirname(path), constants.W_OK)
   } catch (error) {

@@ -6,8 +6,7 @@ import { outputColor, outputColumns, print } from './terminal.ts'
 
 export const doctor: Command = {
   name: 'doctor',
-  summary:
-    'ask the agent that runs, try what it needs of this host, and say what is missing and how to fix it',
+  summary: 'check what the agent needs from this host, and print what is missing and how to fix it',
   flags: [configFlag, modeFlag, jsonFlag],
   word: {
     name: 'TOPIC',
@@ -16,7 +15,7 @@ export const doctor: Command = {
   },
   exits: {
     [ExitCode.general]: 'something is missing or limited',
-    [ExitCode.exporting]: 'a receiver does not take what is sent, and nothing else is missing or limited',
+    [ExitCode.exporting]: 'a receiver does not accept data, and nothing else is missing or limited',
   },
   async run(args) {
     // Loaded here, for an agent that runs needs none of it.
@@ -29,7 +28,7 @@ export const doctor: Command = {
     process.env.RES_OPTIONS ??= 'timeout:1 attempts:2'
     const topic = topicOf(args.words[0], topics)
     const diagnosis = await withProgress(
-      'trying what this host can do',
+      'running host checks',
       examine(configurationOf(args), { topic, isOfFile: args.has('config') || args.has('mode') }),
     )
     print(

@@ -55,7 +55,7 @@ test('what is observed is told from the selection on, with exit code 0', async (
              observed
   selected   yes, default rule
   tls        limited: no
-             fix: svc doctor tls
+             Fix: svc doctor tls
 `,
   )
 })
@@ -65,14 +65,14 @@ test('what is not observed has its cause and its hint, and exit code 1', async (
   const { code, out } = await explain('pid:4121')
   assert.equal(code, 1)
   assert.match(out, /\n\nport 8080 .*\n +not observed \(not_selected\)\n/)
-  assert.match(out, / {2}selected +missing: discovery\.instrument\[0\].*\n +fix: add 8080\n$/)
+  assert.match(out, / {2}selected +missing: discovery\.instrument\[0\].*\n +Fix: add 8080\n$/)
 })
 
 test('nothing found is told with what is near, and exit code 1', async () => {
   answer = { target: 'x', subjects: [], hint: 'No process is called so; there are node, nginx.\x1b[2J' }
   const { code, out } = await explain('cart & co')
   assert.deepEqual([code, asked.at(-1)], [1, 'cart & co'])
-  assert.equal(out, 'Nothing was found for x.\nNo process is called so; there are node, nginx.?[2J\n')
+  assert.equal(out, 'Nothing found for x.\nNo process is called so; there are node, nginx.?[2J\n')
 })
 
 test('--json is the document, and without a target there is nothing to ask', async () => {
@@ -81,5 +81,5 @@ test('--json is the document, and without a target there is nothing to ask', asy
   assert.deepEqual([code, JSON.parse(out)], [0, answer])
   const none = await svc(['explain'])
   assert.equal(none.code, 2)
-  assert.match(none.talk, /what to explain\? Name a port/)
+  assert.match(none.talk, /no target given; pass a port/)
 })

@@ -21,5 +21,5 @@ export function lossesOf({ signals }: Pick<PipelineLine, 'signals'>): readonly L
 
 /** What a reason means where that is no loss; empty where its name says it. */
 export function meaningOf({ reason }: Loss): string {
-  return reason === 'no_endpoint' ? ' (nobody is to receive it: set otlp.endpoint)' : ''
+  return reason === 'no_endpoint' ? ' (no exporter configured: set otlp.endpoint)' : ''
 }

@@ -95,7 +95,7 @@ test('what it cannot serve ends it with the reason', async t => {
   }
   check(['--web.listen-address=vsock://:9100'], /--web\.listen-address is \\"vsock:\/\/:9100\\"/)
   check(['--web.config.file=/nowhere'], /cannot use \/nowhere: there is no such file/)
-  check(['--web.systemd-socket'], /systemd has handed over no socket/)
+  check(['--web.systemd-socket'], /systemd passed no socket/)
 })
 
 test('it serves at all of its addresses and ends in good order by a signal', async t => {

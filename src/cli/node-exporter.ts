@@ -3,7 +3,7 @@ import type { Command } from './arguments.ts'
 
 export const nodeExporter: Command = {
   name: 'node-exporter',
-  summary: 'serve metrics of this host, with the flags of the exporter that it replaces',
+  summary: 'serve host metrics with the flags of node_exporter',
   flags: [],
   foreignFlags: true,
   exits: { [ExitCode.general]: 'any error, as node_exporter does' },

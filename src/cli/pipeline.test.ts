@@ -78,7 +78,7 @@ test('a pipeline that does nothing gives back what the model has of the input', 
   assert.deepEqual(spans(out), spans(readFileSync(traces, 'utf8')))
   assert.equal(
     talk,
-    'traces: 2 in, 2 out\ntraces: the configuration does nothing to them\ntraces: events of spans, lost: 1\n',
+    'traces: 2 in, 2 out\ntraces: no processors are configured\ntraces: events of spans, lost: 1\n',
   )
 })
 
@@ -189,7 +189,10 @@ test('bad input ends with exit code 2, its line, and what was expected', async (
     assert.match(talk, want)
   }
   const good = '{"resourceSpans":[]}\n'
-  await check(`${good}\n{"resourceSpans":\n`, /standard input, line 3: expected OTLP JSON; this is no JSON/)
+  await check(
+    `${good}\n{"resourceSpans":\n`,
+    /standard input, line 3: expected OTLP JSON, found text that is not JSON/,
+  )
   await check('{\n"resourceSpans": [\n{]}', /line 3: expected OTLP JSON/)
   await check('{\n"resourceSpans": [', /line 2: expected OTLP JSON/)
   await check(`${good}[]`, /line 2: expected an object with resourceSpans, .* or resourceProfiles/)

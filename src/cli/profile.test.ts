@@ -142,7 +142,7 @@ test('the words of the command are what the agent is asked', async () => {
   assert.equal(await check(['-k', 'off-cpu', '-d', '1m'], { kind: 'off_cpu', seconds: 60 }), '')
   assert.match(
     await check(['--kind', 'memory'], { kind: 'memory', seconds: 10 }),
-    /^agent\.profiling\.memory is off: it is started for the time of the recording$/m,
+    /^agent\.profiling\.memory is off: profiling runs only for the duration of the recording$/m,
   )
 })
 
@@ -177,10 +177,10 @@ test('what cannot be written is refused before anything is recorded', async () =
     assert.match(result.talk, talk)
   }
   await Promise.all([
-    check(['-o', 'd.svg'], 2, /cannot write d\.svg: it is there and no regular file/),
-    check(['-o', 'null.svg'], 2, /no regular file/),
+    check(['-o', 'd.svg'], 2, /cannot write d\.svg: not a regular file/),
+    check(['-o', 'null.svg'], 2, /not a regular file/),
     check(['-o', 'none/a.svg'], 1, /cannot write none\/a\.svg: .*no such file/i),
-    check(['-o', 'a.html'], 2, /cannot tell the format of a\.html; end its name in \.pb\.gz/),
+    check(['-o', 'a.html'], 2, /cannot determine the format of a\.html; use a name that ends in \.pb\.gz/),
     check(['-o', 'a.json', '--json'], 2, /exclude each other/),
     check(['-d', '61s'], 2, /--duration must be whole seconds from 1s to 60s/),
     check(['-d', '500ms'], 2, /--duration must be whole seconds/),
@@ -226,7 +226,7 @@ test('an answer that is no profile is refused in words', async () => {
   const { port } = server.address() as AddressInfo
   const { code, talk } = await svcProfile('--url', `http://127.0.0.1:${port}`)
   server.close()
-  assert.deepEqual([code, talk], [1, 'svc: cannot read the profile: the answer is none\n'])
+  assert.deepEqual([code, talk], [1, 'svc: cannot read the profile: invalid answer\n'])
 })
 
 test('a file beside the one that is written is somebody else’s, and stays', () => {

@@ -8,9 +8,14 @@ const kinds = { cpu: 'cpu', 'off-cpu': 'off_cpu', memory: 'memory' } as const
 
 export const profile: Command = {
   name: 'profile',
-  summary: 'record where processes spend their time now, as a table or a file',
+  summary: 'record a profile of processes, as a table or a file',
   flags: [
-    { name: 'duration', short: 'd', value: 'TIME', summary: 'how long to record: 1s to 60s; default: 10s' },
+    {
+      name: 'duration',
+      short: 'd',
+      value: 'TIME',
+      summary: 'duration of the recording: 1s to 60s; default: 10s',
+    },
     {
       name: 'kind',
       short: 'k',
@@ -22,7 +27,7 @@ export const profile: Command = {
       name: 'rate',
       short: 'r',
       value: 'HZ',
-      summary: 'cpu: samples a second and CPU, 1 to 999; default: 99',
+      summary: 'cpu: samples per second per CPU, 1 to 999; default: 99',
     },
     outputFlag,
     jsonFlag,
@@ -31,8 +36,7 @@ export const profile: Command = {
   ],
   word: {
     name: 'TARGET',
-    summary:
-      'the number of a process, or the name of a service; all processes of the host where there is none',
+    summary: 'a pid, or the name of a service; default: all processes of the host',
   },
   async run(args) {
     const order = orderOf(args)
@@ -59,7 +63,7 @@ function orderOf(args: Arguments): ProfileOrder {
   }
   const target = args.words[0] ?? ''
   if (/^0+$/.test(target))
-    throw new StartError('there is no process 0; name none for all processes', ExitCode.usage)
+    throw new StartError('there is no process 0; omit it for all processes', ExitCode.usage)
   const rate = args.value('rate')
   if (rate !== undefined && kind !== 'cpu')
     throw new StartError(`--rate is for the kind cpu: ${kind} has no rate`, ExitCode.usage)

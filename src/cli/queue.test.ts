@@ -95,7 +95,7 @@ test('ls says what waits, for people and as JSON, and who has it open', async t 
 
   const store = open(directory)
   const beside = await svcQueue('ls', '--directory', directory)
-  assert.match(beside.out, new RegExp(`the agent with process ${process.pid} has it open`))
+  assert.match(beside.out, new RegExp(`the agent with pid ${process.pid} has it open`))
   await store.close()
 })
 
@@ -119,12 +119,12 @@ test('export copies it as OTLP JSON, one request a line, beside an agent too', a
   assert.match(dead.out, /^\{"resourceSpans":.*cart.*\}\n$/)
   assert.match(
     dead.talk,
-    /^1 batch refused: "INVALID_ARGUMENT: no cart"\ncopied 1 batch with 2 items to standard output\n$/,
+    /^1 batch rejected: "INVALID_ARGUMENT: no cart"\ncopied 1 batch with 2 items to standard output\n$/,
   )
   const again = await svcQueue('export', '--directory', directory, '--to', file)
   assert.deepEqual(
     [again.code, again.talk],
-    [2, `svc: cannot write ${file}: it exists; choose another name\n`],
+    [2, `svc: cannot write ${file}: the file exists; choose another name\n`],
   )
   await store.close()
 })
@@ -151,7 +151,7 @@ test('verify names each damage, and a torn end only where no agent writes', asyn
   await fill(directory)
   const whole = await svcQueue('verify', '--directory', directory)
   assert.equal(whole.code, 0)
-  assert.match(whole.out, /^traces: 2 batches with 4 items whole, and 1 refused batch; no damage$/m)
+  assert.match(whole.out, /^traces: 2 batches with 4 items whole, and 1 rejected batch; no damage$/m)
   const at = join(directory, 'v1/default/traces')
   const file = join(at, readdirSync(at).find(name => name.endsWith('.seg'))!)
   const bytes = readFileSync(file)
@@ -172,10 +172,7 @@ test('verify names each damage, and a torn end only where no agent writes', asyn
   truncateSync(last, statSync(last).size - 5)
   const torn = await svcQueue('verify', '--directory', directory, '--signal', 'logs')
   assert.equal(torn.code, 1)
-  assert.match(
-    torn.out,
-    /at byte 48: \d+ bytes of a batch whose writing was cut short; it was never accepted/,
-  )
+  assert.match(torn.out, /at byte 48: \d+ bytes of an incomplete batch; it was never accepted/)
 })
 
 test('drop refuses beside an agent and asks before, then says what went', async t => {
@@ -193,7 +190,7 @@ test('drop refuses beside an agent and asks before, then says what went', async 
   assert.equal(unsure.code, 2)
   assert.match(
     unsure.talk,
-    /cannot ask whether to drop 3 batches \(4 items of traces, 7 items of logs\) in .*; say --yes/,
+    /cannot ask whether to drop 3 batches \(4 items of traces, 7 items of logs\) in .*; use --yes/,
   )
   assert.equal(await left(directory, 'traces'), 4)
 
@@ -203,7 +200,7 @@ test('drop refuses beside an agent and asks before, then says what went', async 
   assert.deepEqual([one.code, one.out], [0, `Dropped 2 batches (4 items of traces) in ${directory}.\n`])
   assert.deepEqual([await left(directory, 'traces'), await left(directory, 'logs')], [0, 7])
   const dead = await svcQueue('drop', '--directory', directory, '--yes', '--dead')
-  assert.equal(dead.out, `Dropped 1 refused batch (2 items of traces) in ${directory}.\n`)
+  assert.equal(dead.out, `Dropped 1 rejected batch (2 items of traces) in ${directory}.\n`)
   const rest = await svcQueue('drop', '--directory', directory, '--yes', '--before', '2100-01-01T00:00:00Z')
   assert.equal(rest.out, `Dropped 1 batch (7 items of logs) in ${directory}.\n`)
   assert.equal(await left(directory, 'logs'), 0)
@@ -220,13 +217,13 @@ test('what is wrong with the words is said, and nothing is made', async t => {
     assert.match(result.talk, talk)
   }
   await check('lst', 2, /unknown action "lst"; did you mean ls\? The actions are ls, verify, export, drop/)
-  await check('ls --yes', 2, /--yes is no flag of "svc queue ls"/)
+  await check('ls --yes', 2, /--yes is not a flag of "svc queue ls"/)
   await check(
     `export --directory ${directory}/none`,
     1,
-    /there is no such directory; name the right one by --directory/,
+    /no such directory; select the right one with --directory/,
   )
-  await check(`ls --directory ${directory}`, 1, /there is no queue in it \(no directory v1\)/)
+  await check(`ls --directory ${directory}`, 1, /it contains no queue \(no directory v1\)/)
   await check(
     `ls --directory ${directory} --signal trace`,
     2,

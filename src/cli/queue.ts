@@ -17,30 +17,30 @@ const flagsOf: Readonly<Record<string, readonly Action[]>> = {
 
 export const queue: Command = {
   name: 'queue',
-  summary: 'look into the queue on disk, copy what is in it to a file, or drop it',
+  summary: 'inspect the queue on disk, copy it to a file, or drop its data',
   flags: [
     configFlag,
     {
       name: 'directory',
       value: 'DIR',
-      summary: 'the queue there; default: pipeline.export.queue.directory of the configuration',
+      summary: 'directory of the queue; default: pipeline.export.queue.directory of the configuration',
     },
     { name: 'signal', value: 'SIGNAL', summary: 'only traces, metrics, logs or profiles', choices: signals },
-    { name: 'dead', summary: 'export, drop: what the receiver refused for good, instead of what waits' },
+    { name: 'dead', summary: 'export, drop: permanently rejected data instead of queued data' },
     { name: 'to', value: 'FILE', summary: 'export: the new file; - for standard output' },
-    { name: 'before', value: 'TIME', summary: 'drop: only what is older; 2h ago, or 2026-01-31T12:00:00Z' },
-    { name: 'yes', summary: 'drop: do not ask' },
+    { name: 'before', value: 'TIME', summary: 'drop: only older data; 2h ago, or 2026-01-31T12:00:00Z' },
+    { name: 'yes', summary: 'drop: no confirmation' },
     jsonFlag,
   ],
   word: {
     name: 'ACTION',
     choices: actions,
     summary:
-      'ls (the default) says what waits; verify reads all of it and names each damage; export copies it as OTLP JSON, one request a line; drop removes it for good, while no agent runs. All but drop change nothing and work beside an agent.',
+      'ls (the default) lists queued data; verify reads all of it and lists damage; export copies it as OTLP JSON, one request per line; drop deletes it permanently, while no agent is running. Only drop changes data; the others work next to a running agent.',
   },
   exits: {
-    [ExitCode.general]: 'verify found damage, or drop was refused',
-    [ExitCode.exporting]: 'export could not copy all of it',
+    [ExitCode.general]: 'verify found damage, or drop was not allowed or not confirmed',
+    [ExitCode.exporting]: 'export could not copy all data',
   },
   async run(args) {
     const action = actionOf(args.words[0])
@@ -80,5 +80,5 @@ function actionOf(word: string | undefined): Action {
 function checkFlags(args: Arguments, action: Action): void {
   for (const [flag, users] of Object.entries(flagsOf))
     if (args.has(flag) && !users.includes(action))
-      throw new StartError(`--${flag} is no flag of "svc queue ${action}"`, ExitCode.usage)
+      throw new StartError(`--${flag} is not a flag of "svc queue ${action}"`, ExitCode.usage)
 }

@@ -17,7 +17,7 @@ test('the banner shows each subsystem with its hint, then where to look', () => 
     'svc 0.1.0, linux 6.18',
     '  ok      traces  HTTP',
     '  none    export  data stays here',
-    '                  hint: set otlp.endpoint',
+    '                  Hint: set otlp.endpoint',
     '  status  http://127.0.0.1:19090/status',
     '',
   ])
@@ -26,8 +26,8 @@ test('the banner shows each subsystem with its hint, then where to look', () => 
 test('the status for a service manager names what needs somebody first, each once', () => {
   const check = (lines: readonly (readonly [BannerLine['state'], string])[], want: string) =>
     assert.equal(statusLine(lines.map(([state, name]) => ({ state, name, detail: 'x' }))), want)
-  check([], 'nothing is switched on')
-  check([['off', 'GPUs']], 'nothing is switched on')
+  check([], 'nothing is enabled')
+  check([['off', 'GPUs']], 'nothing is enabled')
   check(
     [
       ['ok', 'traces'],

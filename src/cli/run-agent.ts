@@ -66,7 +66,7 @@ export async function runAgent(args: Arguments, start: StartAgent): Promise<Exit
     service.ready(stateOf(agent))
     const signal = await ended.signal
     log.info('stopping', { signal, timeout_ms: timeoutMs() })
-    service.stopping(endMs(timeoutMs()), 'delivers what is queued, then ends')
+    service.stopping(endMs(timeoutMs()), 'delivering queued data, then stopping')
     await agent.stop()
     note('stopped', signal)
     log.info('stopped')
@@ -105,7 +105,7 @@ export function statusLine(lines: readonly BannerLine[]): string {
     .filter(([, names]) => names.length > 0)
     .map(([what, names]) => `${what}: ${names.join(', ')}`)
   const hint = named('failed').length + named('limited').length > 0 ? ' (why: svc status)' : ''
-  return text.length > 0 ? `${text.join('; ')}${hint}` : 'nothing is switched on'
+  return text.length > 0 ? `${text.join('; ')}${hint}` : 'nothing is enabled'
 }
 
 /** Shows as `svc` rather than `node` in ps and top, with the command line left as it is. */
@@ -131,7 +131,7 @@ function loggerOf({ config, origins }: LoadedConfig, ring: LogRing): Logger {
 
 function logConfiguration({ config, origins, notes, warnings, file }: LoadedConfig, log: Logger): void {
   const { version, commit } = build()
-  log.info('starting', { version, commit, mode: config.mode, config: file ?? 'none, defaults serve' })
+  log.info('starting', { version, commit, mode: config.mode, config: file ?? 'no file (defaults)' })
   for (const note of notes) log.debug(note)
   for (const warning of warnings) log.warn(warning)
   for (const { key, why, explicit } of notBuiltFeatures(config, origins)) {
@@ -153,7 +153,7 @@ function endOnBugs(log: Logger, note: Note): void {
 }
 
 function sayBug(error: unknown, log: Logger): void {
-  log.error('the agent failed and ends; please report this', {
+  log.error('the agent failed and is stopping; please report this', {
     error: error instanceof Error ? (error.stack ?? error.message) : String(error),
   })
 }
@@ -174,14 +174,14 @@ function endOnSignals(timeoutMs: () => number, log: Logger, note: Note): End {
   const onSignal = (name: string) => {
     if (asked) {
       note('stopped_at_once', name)
-      log.warn('stopped at once by a second signal; what was in memory is lost', { signal: name })
+      log.warn('stopped immediately by a second signal; data in memory is lost', { signal: name })
       endProcess(ExitCode.general)
     }
     asked = true
     const boundMs = timeoutMs()
     overdue = setTimeout(() => {
       note('stop_timeout')
-      log.error('stopping took too long; what was in memory is lost', { timeout_ms: boundMs })
+      log.error('stopping took too long; data in memory is lost', { timeout_ms: boundMs })
       endProcess(ExitCode.general)
     }, boundMs + graceMs)
     resolve(name)
@@ -204,7 +204,7 @@ function answerSignals(log: Logger, running: () => RunningAgent | undefined): { 
   const status = () => log.answer('status', { status: running()?.view.status() ?? 'starting' })
   const reload = () => {
     const agent = running()
-    if (agent === undefined) log.warn('SIGHUP came before the start was over and is ignored; send it again')
+    if (agent === undefined) log.warn('SIGHUP during startup is ignored; send it again')
     else agent.reload('signal').catch(error => log.error('cannot reload', { error }))
   }
   process.on('SIGUSR1', status)
@@ -262,7 +262,7 @@ export function bannerText(
   for (const line of lines) {
     const head = `  ${state(line)} ${line.name.padEnd(nameWidth)}  `
     text.push(`${head}${line.detail}`)
-    if (line.hint) text.push(`${' '.repeat(nameWidth + 12)}hint: ${line.hint}`)
+    if (line.hint) text.push(`${' '.repeat(nameWidth + 12)}Hint: ${line.hint}`)
   }
   const whatWidth = Math.max(0, ...links.map(({ what }) => what.length))
   for (const { what, url } of links) text.push(`  ${what.padEnd(whatWidth)}  ${url}`)

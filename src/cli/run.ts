@@ -7,10 +7,10 @@ export const run: Command = {
   summary: 'run the agent',
   flags: [configFlag, modeFlag, levelFlag],
   exits: {
-    [ExitCode.general]: 'an address is taken, or the agent failed',
-    [ExitCode.usage]: 'the configuration is wrong, or names a file that cannot be used',
-    [ExitCode.ebpf]: 'agent.ebpf.required is true and eBPF does not work here',
-    [ExitCode.permission]: 'a port below 1024 or a file is not for this user',
+    [ExitCode.general]: 'an address is in use, or the agent failed',
+    [ExitCode.usage]: 'the configuration is invalid, or a file in it cannot be used',
+    [ExitCode.ebpf]: 'agent.ebpf.required is true, but eBPF does not work',
+    [ExitCode.permission]: 'no permission for a port below 1024 or a file',
   },
   run: async args => {
     const { runAgent } = await import('./run-agent.ts')

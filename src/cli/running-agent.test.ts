@@ -29,7 +29,7 @@ test('who answers and is no agent is told so', async t => {
     ['status', '--url', bare],
     /^svc: cannot show the status: the answer is not that of an svc agent of this version; restart svc after an upgrade$/m,
   )
-  await check(['top', '--once', '--url', polite], /^svc: cannot show the services: what answers at \S+ told/)
+  await check(['top', '--once', '--url', polite], /^svc: cannot show the services: \S+ sent no data/)
   const empty = await stranger(t, ({ url }, response) => {
     response.statusCode = url === '/healthz' ? 200 : 404
     response.end()
@@ -51,8 +51,8 @@ test('a token that is missing is told from one that is wrong', async t => {
     assert.match(talk, want)
   }
   await check('status', '', /token is needed; set SVC_TOKEN, or use the admin socket as root\n$/)
-  await check('status', 'wrong', /token is needed; the one in SVC_TOKEN is none: correct it/)
-  await check('profile', 'wrong', /token is needed; the one in SVC_TOKEN is none: correct it/)
+  await check('status', 'wrong', /token is needed; the token in SVC_TOKEN is invalid: correct it/)
+  await check('profile', 'wrong', /token is needed; the token in SVC_TOKEN is invalid: correct it/)
 })
 
 test('a configuration that cannot be read is told of, for the agent is looked for by it', async () => {

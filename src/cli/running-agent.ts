@@ -19,12 +19,10 @@ export async function runningAgent(args: Arguments, what: string): Promise<Agent
   // Where the agent is to be asked was taken from it.
   const [problem] = configurationOf(args).problems
   if (problem !== undefined && args.value('url') === undefined)
-    say(
-      `${formatProblems([problem], { terminal: false, color: false })}The defaults stand in for what is wrong.\n`,
-    )
+    say(`${formatProblems([problem], { terminal: false, color: false })}Defaults are used instead.\n`)
   if (client) return client
   throw new StartError(
-    `cannot ${what}: no agent answers (${waysText(tried)}); start it with "svc run", or name it by --url`,
+    `cannot ${what}: no agent answers (${waysText(tried)}); start it with "svc run", or pass its address with --url`,
     noAgent(tried),
   )
 }
@@ -137,7 +135,7 @@ export function isForOthers({ status, body }: Pick<AgentAnswer, 'status' | 'body
 export function tokenHint(status: number, body: Buffer): string {
   if (status !== 401 || isForOthers({ status, body })) return ''
   return process.env.SVC_TOKEN
-    ? '; the one in SVC_TOKEN is none: correct it, or use the admin socket as root'
+    ? '; the token in SVC_TOKEN is invalid: correct it, or use the admin socket as root'
     : '; set SVC_TOKEN, or use the admin socket as root'
 }
 

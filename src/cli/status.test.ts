@@ -120,25 +120,25 @@ test('a screenful tells what works, what is limited, what is sent and what is lo
     out,
     /^svc 0\.1\.0 \(commit abc1234\), mode agent, up 1h2m3s, NOT READY\nshop-node-3, linux 6\.18\.44 amd64\n/,
   )
-  assert.match(out, /\npage: http:\/\/127\.0\.0\.1:1\/ui\n/)
+  assert.match(out, /\nPage: http:\/\/127\.0\.0\.1:1\/ui\n/)
   assert.match(
     out,
-    / {2}eBPF +12 programs in the kernel: traces, profiles\n {2}profiles +on, 19 Hz\n {2}discovery +docker 3 containers, kubernetes off\n {2}memory +60\/512M \(resident 110M\), live heap 20\/256M, tables 3\/64M\n {2}cpu +0\.12 of 0\.50 cores\n {2}event loop +longest turn 12 ms of the last minute, 312 ms since the start\n {2}last run +ended at 2026-01-01T00:00:00\.000Z: it did not answer its supervisor in time\n/,
+    / {2}eBPF +12 programs in the kernel: traces, profiles\n {2}profiles +on, 19 Hz\n {2}discovery +docker 3 containers, kubernetes off\n {2}memory +60\/512M \(resident 110M\), live heap 20\/256M, tables 3\/64M\n {2}cpu +0\.12 of 0\.50 cores\n {2}event loop +longest turn 12 ms in the last minute, 312 ms since start\n {2}last run +ended at 2026-01-01T00:00:00\.000Z: it did not answer its supervisor in time\n/,
   )
-  assert.match(out, / {2}tls +limited: no symbols in \?\[31mlibssl\n +fix: svc doctor tls\n/)
+  assert.match(out, / {2}tls +limited: no symbols in \?\[31mlibssl\n +Fix: svc doctor tls\n/)
   assert.match(
     out,
     / {2}export +h:4317 \(grpc, no TLS, compression gzip\): NOT CONNECTED\n +traces: connection refused; next attempt /,
   )
   assert.match(out, / {2}traces +90 +3 +1,234! {2}#####\.\.\.\.\. 5\/10M\n/)
-  assert.match(out, / {2}DROPPED SINCE THE START\n {2}traces +7! queue_full\n$/)
+  assert.match(out, / {2}DROPPED SINCE START\n {2}traces +7! queue_full\n$/)
   assert.match(
     out,
-    /\n {2}MEMORY OF +HOLDS +AT MOST +GAVE BACK\n {2}span window +3M +16M\n {2}symbols +0B +16M +5M\n {2}2 smaller ones +120K\n/,
+    /\n {2}MEMORY +IN USE +LIMIT +RELEASED\n {2}span window +3M +16M\n {2}symbols +0B +16M +5M\n {2}2 smaller tables +120K\n/,
   )
   assert.ok(out.split('\n').length <= 32, out)
   const table = out.split('\n').slice(-8, -3)
-  assert.match(table[0]!, /MEMORY OF/)
+  assert.match(table[0]!, /MEMORY/)
   for (const line of table) assert.ok(line.length <= 80, line)
 })
 
@@ -161,10 +161,7 @@ test('of a queue on disk each signal tells what it holds, and the bound that all
   t.after(() => agent.close())
   const { out } = await svc(['status', '--config', agent.config])
   assert.match(out, / {2}traces +90 +3 +0 {2}#####\.\.\.\.\. 5M on disk\n/)
-  assert.match(
-    out,
-    / {2}profiles .* 5M on disk\n {2}the queue on disk holds 20\/500M, of all signals together\n/,
-  )
+  assert.match(out, / {2}profiles .* 5M on disk\n {2}queue on disk: 20\/500M for all signals together\n/)
   assert.equal(out.match(/500M/g)?.length, 1)
 })
 

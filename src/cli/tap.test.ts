@@ -47,7 +47,7 @@ test('items are lines of text, what failed is marked, and it ends after as many 
     '12:00:01.234 cart                8.2ms   GET /cart/* 200',
     '',
   ])
-  assert.deepEqual([code, talk], [0, '7 items more came faster than they could be shown\n'])
+  assert.deepEqual([code, talk], [0, '7 items more were too fast to show\n'])
 })
 
 test('conditions reach the agent, and --json prints what it sends as OTLP', async () => {
@@ -68,8 +68,11 @@ test('what waits says so, and an agent that goes is a failure in words', async t
     onTalk: said => said.includes('waiting') && void own.close(),
   })
   assert.deepEqual([code, out], [1, ''])
-  assert.match(talk, /^waiting for logs with errors \(ctrl-c ends it; why nothing comes: svc doctor logs\)\n/)
-  assert.match(talk, /svc: cannot tap logs any longer: the agent at unix:\S+ has gone\n$/)
+  assert.match(
+    talk,
+    /^waiting for logs with errors \(ctrl-c to stop; if nothing appears: svc doctor logs\)\n/,
+  )
+  assert.match(talk, /svc: cannot tap logs any longer: the agent at unix:\S+ has stopped\n$/)
 })
 
 test('a command line that makes no sense is refused with what does', async () => {
@@ -78,12 +81,12 @@ test('a command line that makes no sense is refused with what does', async () =>
     assert.deepEqual([code, out], [2, ''])
     assert.match(talk, want)
   }
-  await check([], /what to tap\? The signals are traces, logs, metrics, profiles/)
+  await check([], /no signal given; the signals are traces, logs, metrics, profiles/)
   await check(['trace'], /unknown signal "trace"; did you mean traces\? The signals are/)
   await check(['logs', '--min', '1s'], /--min is for traces/)
   await check(['metrics', '--errors'], /--errors is for traces and logs/)
   await check(['traces', '--min', 'long'], /--min must be a duration such as 200ms/)
-  await check(['traces', '-n', '0'], /--count must be a whole number from 1 on/)
+  await check(['traces', '-n', '0'], /--count must be a whole number of at least 1/)
 })
 
 test('an agent that does not serve it is told with the key', async t => {

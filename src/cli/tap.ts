@@ -9,12 +9,17 @@ const longestMs = 999_999_999
 
 export const tap: Command = {
   name: 'tap',
-  summary: 'watch single spans, logs, metrics or profiles as they leave the processors',
+  summary: 'show individual spans, logs, metrics or profiles after processing',
   flags: [
-    { name: 'service', value: 'NAME', summary: 'only of the service of this name' },
-    { name: 'errors', summary: 'traces, logs: only spans that failed, records from ERROR on' },
-    { name: 'min', value: 'TIME', summary: 'traces: only spans that took as long, such as 200ms' },
-    { name: 'count', short: 'n', value: 'N', summary: 'end after so many; default: go on until ctrl-c' },
+    { name: 'service', value: 'NAME', summary: 'only this service' },
+    { name: 'errors', summary: 'traces, logs: only failed spans, records of ERROR and above' },
+    { name: 'min', value: 'TIME', summary: 'traces: only spans of at least this duration, such as 200ms' },
+    {
+      name: 'count',
+      short: 'n',
+      value: 'N',
+      summary: 'stop after this number of items; default: run until ctrl-c',
+    },
     jsonFlag,
     configFlag,
     urlFlag,
@@ -50,7 +55,7 @@ function signalOf(word: string | undefined): TapOrder['signal'] {
   if (signal !== undefined) return signal
   const all = `the signals are ${signals.join(', ')}`
   const sentence = `T${all.slice(1)}`
-  if (word === undefined) throw new StartError(`what to tap? ${sentence}`, ExitCode.usage)
+  if (word === undefined) throw new StartError(`no signal given; ${all}`, ExitCode.usage)
   const near = nearest(word, signals)
   throw new StartError(
     `unknown signal "${word}"; ${near ? `did you mean ${near}? ${sentence}` : all}`,
@@ -68,5 +73,5 @@ function minOf(text: string | undefined): number {
 function countOf(text: string | undefined): number {
   if (text === undefined) return Number.POSITIVE_INFINITY
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
-  throw new StartError(`--count must be a whole number from 1 on, not "${text}"`, ExitCode.usage)
+  throw new StartError(`--count must be a whole number of at least 1, not "${text}"`, ExitCode.usage)
 }

@@ -126,7 +126,7 @@ test('arrows and enter open a service, p the pipeline, ? the keys, and esc leads
   assert.match(pipeline, / traces +7! queue_full/)
   assert.match(pipeline, / exporter +failed +otlp collector:4317: connection refused; start the receiver/)
   tmux.press('?')
-  await tmux.shows(/WHAT IT SHOWS/)
+  await tmux.shows(/COLUMNS/)
   tmux.press('x')
   await tmux.shows(/DROPPED SINCE/)
   tmux.press('Escape')
@@ -150,7 +150,7 @@ test('services are filtered, ordered and held to those with errors', { skip: wit
   assert.deepEqual(order(), ['checkout'])
   tmux.press('e', '/', 'r', 'e', 'd', 'q')
   await tmux.shows(/filter: redq/)
-  await tmux.shows(/None of 2 services is one with "redq"/)
+  await tmux.shows(/None of 2 services matches the filter "redq"/)
   tmux.press('BSpace', 'Enter')
   await tmux.shows(/1 of 2, "red"/)
   assert.deepEqual(order(), ['cart'])
@@ -186,7 +186,7 @@ test('an agent without services says what to do', { skip: withoutTmux }, async t
   t.after(() => {
     services = before
   })
-  await terminal(t).shows(/No service was called yet\.\n.*Make a request.*\n +svc explain PORT/)
+  await terminal(t).shows(/No requests yet\.\n.*Send a request.*\n +svc explain PORT/)
 })
 
 test('ctrl-c, SIGTERM and an agent that ends all give the terminal back', { skip: withoutTmux }, async t => {
@@ -206,7 +206,7 @@ test('ctrl-c, SIGTERM and an agent that ends all give the terminal back', { skip
   t.after(() => left.end())
   await left.shows(/checkout/)
   await own.close()
-  await left.shows(/any longer: the agent at unix:.*has gone\nended with 1/s)
+  await left.shows(/any longer: the agent at unix:.*has stopped\nended with 1/s)
   assert.ok(!left.isAlternate)
 })
 
@@ -298,6 +298,6 @@ test('without an agent it says which ways were tried, with exit code 1', async (
   assert.equal(code, 1)
   assert.match(
     talk,
-    /^svc: cannot show the services: no agent answers \(unix:\/nowhere\/svc\.sock: there is no such socket.*; http:\/\/127\.0\.0\.1:1: nobody listens there\); start it/,
+    /^svc: cannot show the services: no agent answers \(unix:\/nowhere\/svc\.sock: no such socket.*; http:\/\/127\.0\.0\.1:1: nothing is listening there\); start it/,
   )
 })

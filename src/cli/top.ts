@@ -3,9 +3,9 @@ import { type Command, configFlag, jsonFlag, urlFlag } from './arguments.ts'
 
 export const top: Command = {
   name: 'top',
-  summary: 'watch the services of this host: requests, errors, durations, whom they call',
+  summary: 'show the services of this host live: requests, errors, durations, callees',
   flags: [
-    { name: 'once', summary: 'print one frame and end; so it is where standard output is no terminal' },
+    { name: 'once', summary: 'print one frame and exit; the default if standard output is not a terminal' },
     jsonFlag,
     configFlag,
     urlFlag,
@@ -26,7 +26,7 @@ export const top: Command = {
     const hasAgentGone = await (await import('./top/live.ts')).live(client, what)
     if (hasAgentGone)
       throw new StartError(
-        `cannot ${what} any longer: the agent at ${client.address} has gone`,
+        `cannot ${what} any longer: the agent at ${client.address} has stopped`,
         ExitCode.general,
       )
     return ExitCode.ok

@@ -19,7 +19,7 @@ export const ui: Command = {
       return ExitCode.ok
     }
     print(`${shownText(url, true)}\n`)
-    say('Whoever has the link sees what the page shows, until the agent ends.\n')
+    say('Anyone with the link can see the page until the agent stops.\n')
     const { hostname, port } = new URL(url)
     if (hostname === '127.0.0.1' || hostname === '[::1]')
       say(`From another machine, first: ssh -L ${port}:${hostname}:${port} HOST\n`)

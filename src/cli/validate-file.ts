@@ -52,7 +52,7 @@ function summary(loaded: LoadedConfig): string {
     if (source === 'environment' || source === 'otel') variables.add(name)
   }
   const read =
-    file === null ? 'no configuration file, defaults serve' : `${file}: ${counted(settings.size, 'setting')}`
+    file === null ? 'no configuration file, using defaults' : `${file}: ${counted(settings.size, 'setting')}`
   const lines = [
     `${read}; ${counted(variables.size, 'variable')} of the environment`,
     `mode ${config.mode}, ${config.otlp.endpoint === '' ? 'no export' : `export to ${config.otlp.endpoint}`}`,

@@ -48,20 +48,20 @@ test('a file that is not there, or is not what its key is for, is told at its pl
     `otlp: {logs: {tls: {ca_file: ${directory}}}}\n`,
     /^1:30: otlp\.logs\.tls\.ca_file: .*not a regular file/,
   )
-  check(`otlp: {tls: {ca_file: ${junk}}}\n`, /there is no PEM certificate in it$/)
+  check(`otlp: {tls: {ca_file: ${junk}}}\n`, /it contains no PEM certificate$/)
   check(
     `otlp: {tls: {cert_file: ${junk}, key_file: ${junk}}}\n`,
     /^1:\d+: otlp\.tls\.cert_file: .*no PEM certificate/,
-    /^1:\d+: otlp\.tls\.key_file: .*no PEM private key/,
+    /^1:\d+: otlp\.tls\.key_file: .*no readable PEM private key/,
   )
   check(`otlp: {tls: {cert_file: ${file('client.pem')}, key_file: ${file('client.key')}}}\n`)
   check(
     `otlp: {tls: {cert_file: ${file('client.pem')}, key_file: ${file('server.key')}}}\n`,
-    /^1:\d+: otlp\.tls\.key_file: .*it is not the key of the certificate in cert_file/,
+    /^1:\d+: otlp\.tls\.key_file: .*it does not match the certificate in cert_file/,
   )
   check(
     `selfTelemetry:\n  tls: {enabled: true, cert_file: ${file('old.pem')}, key_file: ${file('old.key')}}\n`,
-    /^2:35: selfTelemetry\.tls\.cert_file: .*the certificate ended on/,
+    /^2:35: selfTelemetry\.tls\.cert_file: .*the certificate expired on/,
   )
   check(
     `agent: {nodeexporter: {tls: {enabled: true, cert_file: ${file('server.pem')}, key_file: ${file('server.key')}, client_ca_file: ${file('server.key')}}}}\n`,

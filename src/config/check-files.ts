@@ -78,7 +78,7 @@ export function checkFiles(
   for (const { file, pem } of keys) {
     const leaf = leaves.get(parentOf(file.key))
     if (leaf === undefined || leaf.checkPrivateKey(privateKeyIn(pem, plain))) continue
-    const message = `cannot use ${shownPath(file)}: it is not the key of the certificate in cert_file; write both anew`
+    const message = `cannot use ${shownPath(file)}: it does not match the certificate in cert_file; replace both files`
     report.problem(file.place, file.key, message)
   }
 }
@@ -97,7 +97,7 @@ function checkName({ otlp }: Config, { key }: NamedFile, trusted: X509Certificat
   const fits = isIP(name) === 0 ? trusted.checkHost(name) : trusted.checkIP(name)
   if (fits !== undefined) return
   throw new Error(
-    `its only certificate is not a CA, and is valid for ${trusted.subjectAltName ?? 'no name'}, not for "${name}"; set server_name to one of its names, or use the file of the CA`,
+    `its only certificate is not a CA, and is valid for ${trusted.subjectAltName ?? 'no name'}, not for "${name}"; set server_name to one of its names, or use the CA's file`,
   )
 }
 

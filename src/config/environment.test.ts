@@ -107,7 +107,7 @@ test('a name that two keys share is an error where it is used', () => {
   const problems: Problem[] = []
   const settings = readEnvironment(tree, { SVC_A_B_C: '1', SVC_A_B: 'false' }, reportInto(problems), [])
   assert.equal(problems.length, 1)
-  assert.match(problems[0]!.message, /ambiguous: it stands for a\.b_c and a_b\.c/)
+  assert.match(problems[0]!.message, /ambiguous: it can mean a\.b_c and a_b\.c/)
   assert.equal(settings.get('a_b.enabled')?.value, false)
 })
 

@@ -34,11 +34,7 @@ export function readEnvironment(root: Branch, env: Environment, report: Report, 
       report.problem(value.place, '', `unknown variable; ${hint}`)
     } else if (targets.length > 1) {
       const paths = targets.map(target => target.canonical).join(' and ')
-      report.problem(
-        value.place,
-        '',
-        `the name is ambiguous: it stands for ${paths}; set the key in the file`,
-      )
+      report.problem(value.place, '', `the name is ambiguous: it can mean ${paths}; set the key in the file`)
     } else {
       const { node, canonical } = targets[0]!
       const at = { written: canonical, canonical }

@@ -101,7 +101,7 @@ function baggage(name: string, text: string): Mapping | string {
     const key = decoded(part.slice(0, equals).trim())
     const value = decoded(part.slice(equals + 1).trim())
     if (key === undefined || value === undefined)
-      return 'a "%" in it is not followed by the two digits of a UTF-8 byte'
+      return 'a "%" in it is not followed by two hexadecimal digits of a UTF-8 byte'
     entries.set(key, { key, place: whole.place, value: { ...whole, value, text: value } })
   }
   return { type: 'map', entries: [...entries.values()], place: whole.place }

@@ -53,11 +53,13 @@ export function readProcessing(name: string, text: string): Processing {
 }
 
 function idle({ enabled: isOn, transform: own, pii_redaction: redaction }: Config['pipeline']): string[] {
-  if (!isOn) return ['pipeline.enabled is false: nothing is bounded, changed or redacted']
+  if (!isOn) return ['pipeline.enabled is false: no limits, transformation or redaction']
   const warnings: string[] = []
   if (!own.enabled && own.rules.length > 0)
-    warnings.push('transform.enabled is false, so its rules do nothing; set transform.enabled: true')
+    warnings.push('transform.enabled is false, so its rules have no effect; set transform.enabled: true')
   if (!redaction.enabled && redaction.rules.length > 0)
-    warnings.push('pii_redaction.enabled is false, so its rules do nothing; set pii_redaction.enabled: true')
+    warnings.push(
+      'pii_redaction.enabled is false, so its rules have no effect; set pii_redaction.enabled: true',
+    )
   return warnings
 }

@@ -37,100 +37,104 @@ for (const { key, title } of protocols) titles.set(key, [...(titles.get(key) ?? 
 const switches: object = Object.fromEntries(
   [...titles].map(([name, spoken]) => [
     name,
-    key(boolean, true, `Makes spans and metrics of ${spoken.join(' and ')} calls.`, { restart: true }),
+    key(boolean, true, `Creates spans and metrics for ${spoken.join(' and ')} calls.`, { restart: true }),
   ]),
 )
 
-const network = branch('Traffic of all processes, seen at their sockets.', {
+const network = branch('Traffic of all processes, captured at their sockets.', {
   enabled: key(boolean, true, 'Observes network traffic.', { restart: true }),
   ...switches,
-  tls: key(boolean, true, 'Sees through TLS by probes on the TLS libraries of processes.', {
+  tls: key(boolean, true, 'Reads TLS traffic through probes on the TLS libraries of processes.', {
     restart: true,
   }),
-  tcp_metrics: key(boolean, true, 'Measures connections: round-trip time, retransmits, failures.', {
+  tcp_metrics: key(boolean, true, 'Measures TCP connections: round-trip time, retransmits, failures.', {
     restart: true,
   }),
   flows: key(boolean, true, 'Counts bytes between pairs of hosts.', { restart: true }),
   interfaces: key(list(someText), [], 'Network interfaces for flows; empty for all.', { restart: true }),
-  include_ports: key(list(port), [], 'Server ports to observe; empty for all. `exclude_ports` wins over it.'),
-  exclude_ports: key(list(port), [], 'Server ports not to observe.'),
+  include_ports: key(
+    list(port),
+    [],
+    'Server ports to observe; empty for all. `exclude_ports` takes precedence.',
+  ),
+  exclude_ports: key(list(port), [], 'Server ports to ignore.'),
   exclude_paths: key(
     list(text({ expects: 'a path that begins with "/"', pattern: /^\// })),
     ['/healthz', '/livez', '/ready', '/readyz', '/metrics'],
-    'URL paths of requests that make no spans; they still count in the metrics.',
+    'URL paths whose requests get no spans; metrics still count them.',
   ),
-  capture_headers: key(list(someText), [], 'HTTP headers whose values become span attributes.', later),
+  capture_headers: key(list(someText), [], 'HTTP headers to record as span attributes.', later),
   capture_bytes: key(
     integer({ min: 256, max: 8192 }),
     1024,
-    'Bytes of the head of each HTTP/1 request that its span is made of; framing and trace context are read behind them, too.',
+    'Bytes of each HTTP/1 request head to use for its span; framing and trace context are also read beyond them.',
     { restart: true },
   ),
   propagation: key(
     choice(['off', 'read', 'inject-http', 'inject-all'], ['off', 'read']),
     'read',
-    'Trace context: `read` takes over what requests carry, `inject-*` also adds it to requests that carry none.',
+    'Trace context: `read` uses the context in requests, `inject-*` also adds it to requests without one.',
   ),
-  routes: branch('How a URL path becomes a low-cardinality route.', {
+  routes: branch('Low-cardinality routes from URL paths.', {
     patterns: key(
       list(text({ expects: 'a route such as "/users/{id}" or "/static/*"', pattern: /^\// })),
       [],
-      'Routes to try first, in this order: `{name}` stands for one segment and `*` for any rest.',
+      'Routes to match first, in this order: `{name}` matches one segment and `*` matches any rest.',
     ),
     unmatched: key(
       choice(['heuristic', 'wildcard', 'path', 'unset']),
       'heuristic',
-      'For other paths: `heuristic` replaces segments that look like values, `wildcard` says `/**`, `path` keeps the path, `unset` gives no route.',
+      'For other paths: `heuristic` replaces segments that look like values, `wildcard` uses `/**`, `path` keeps the path, `unset` sets no route.',
     ),
     max_segment_cardinality: key(
       integer({ min: 1, max: 10_000 }),
       10,
-      'Different values of one path segment before it counts as a parameter.',
+      'Distinct values of a path segment above which it is treated as a parameter.',
     ),
   }),
-  metrics_interval: key(duration({ min: 100 }), 15_000, 'Time between two exports of the request metrics.'),
-  sampling: branch('Which spans are kept. The metrics count every request in any case.', {
+  metrics_interval: key(duration({ min: 100 }), 15_000, 'Interval between exports of request metrics.'),
+  sampling: branch('Span sampling. Metrics always count every request.', {
     max_spans_per_second: key(
       integer({ min: 0, max: 10_000_000 }),
       20_000,
-      'Most spans per second, and as many failed or slow ones besides; as many again of HTTP/2 and of messages (Kafka and others), which svc reads itself. What is above is dropped and counted, and the metrics stay exact. 0 for no limit.',
+      'Maximum spans per second, plus the same number of failed or slow ones, and again the same for HTTP/2 and messages (Kafka and others), which are decoded in user space. Spans above the limit are dropped and counted; metrics stay exact. 0 for no limit.',
     ),
-    ratio: key(number({ min: 0, max: 1 }), 1, 'Part of the traces that is kept.'),
-    always_errors: key(boolean, true, 'Keeps failed requests whatever `ratio` says.'),
-    always_slow: key(boolean, true, 'Keeps requests slower than `slow_threshold` whatever `ratio` says.'),
+    ratio: key(number({ min: 0, max: 1 }), 1, 'Fraction of traces to keep.'),
+    always_errors: key(boolean, true, 'Keeps failed requests regardless of `ratio`.'),
+    always_slow: key(boolean, true, 'Keeps requests slower than `slow_threshold` regardless of `ratio`.'),
     slow_threshold: key(duration({ min: 1 }), 1000, 'Duration above which a request counts as slow.'),
   }),
 })
 
-const ebpf = branch('Observation in the kernel.', {
-  enabled: key(boolean, true, 'Loads eBPF programs; without it no part of svc does.', { restart: true }),
+const ebpf = branch('Programs in the kernel (eBPF).', {
+  enabled: key(boolean, true, 'Loads eBPF programs; when off, no part of svc loads any.', { restart: true }),
   required: key(
     boolean,
     false,
-    `Refuses to start (exit code ${ExitCode.ebpf}) where a part that is switched on and needs eBPF does not run, instead of going on without: traces, connections, process events, system calls, profiles, and host metrics with \`agent.nodeexporter.ebpf_enhanced\`.`,
+    `Refuses to start (exit code ${ExitCode.ebpf}) if an enabled feature that needs eBPF cannot run, instead of continuing without it: traces, connections, process events, system calls, profiles, and host metrics with \`agent.nodeexporter.ebpf_enhanced\`.`,
     { restart: true },
   ),
   debug: key(
     boolean,
     false,
-    'Logs what the verifier said of each program that it refused, every minute how often each program ran and what it took, and which libraries are read for TLS or why not. `/status/ebpf` then has the totals. Measuring costs each run of a program two looks at the clock.',
+    'Logs the verifier output of each rejected program, the run count and run time of each program every minute, and which TLS libraries are read or why not. `/status/ebpf` then has the totals. The measurement reads the clock twice per program run.',
   ),
   backend: key(
     choice(['auto', 'sock', 'fentry', 'kprobe', 'syscalls'], ['auto', 'sock', 'syscalls']),
     'auto',
-    'Kernel hooks that see the traffic; `auto` takes the first that this kernel has.',
+    'Kernel hooks that capture traffic; `auto` uses the first one that this kernel supports.',
     { restart: true },
   ),
   ringbuf_size: key(
     size({ min: 4 * Ki, max: Gi, powerOfTwo: true, plain: true }),
     8 * Mi,
-    'Bytes of the ring buffer between kernel and agent. It is resident memory of the agent; what finds no room is still counted in the metrics.',
+    'Size in bytes of the ring buffer between kernel and agent. It counts as resident memory of the agent; metrics still count records that do not fit.',
     { restart: true },
   ),
   perf_buffer_size: key(
     size({ min: 32 * Ki, max: 64 * Mi, powerOfTwo: true, plain: true }),
     64 * Ki,
-    'Bytes per CPU of the perf buffers that stand in for the ring on kernels before 5.8; a record is 8 KiB at most. What finds no room is counted as `perf_full`.',
+    'Bytes per CPU of the perf buffers that replace the ring buffer on kernels before 5.8; a record has at most 8 KiB. Records that do not fit are counted as `perf_full`.',
     { restart: true },
   ),
   network,
@@ -138,84 +142,83 @@ const ebpf = branch('Observation in the kernel.', {
     enabled: key(
       boolean,
       false,
-      'Measures system calls. It costs about 0.2 µs in every system call of the host.',
+      'Measures system calls. It adds about 0.2 µs to every system call on the host.',
       { restart: true },
     ),
     include: key(list(someText), [], 'System calls to measure; empty for all.', { restart: true }),
     exclude: key(
       list(someText),
       ['futex', 'nanosleep', 'clock_nanosleep', 'epoll_wait', 'epoll_pwait'],
-      'System calls not to measure.',
+      'System calls to ignore.',
       { restart: true },
     ),
   }),
-  process: branch('Starts and ends of processes, and kills for want of memory.', {
+  process: branch('Process starts and ends, and out-of-memory kills.', {
     enabled: key(boolean, true, 'Records process events.', { restart: true }),
   }),
 })
 
 const profiling = branch('Profiles of all processes.', {
-  enabled: key(boolean, true, 'Takes profiles.'),
-  sample_rate: key(integer({ min: 1, max: 999 }), 19, 'Samples per second and CPU.'),
-  cpu: key(boolean, true, 'Shows where time on the CPU goes.'),
-  off_cpu: key(boolean, false, 'Shows where threads wait.'),
-  memory: key(boolean, false, 'Shows where memory is allocated.'),
+  enabled: key(boolean, true, 'Records profiles.'),
+  sample_rate: key(integer({ min: 1, max: 999 }), 19, 'Samples per second per CPU.'),
+  cpu: key(boolean, true, 'Records where CPU time is spent.'),
+  off_cpu: key(boolean, false, 'Records where threads wait.'),
+  memory: key(boolean, false, 'Records where memory is allocated.'),
   interval: key(duration({ min: 1000 }), 10_000, 'Length of one profile.'),
-  include_kernel: key(boolean, true, 'Includes frames of the kernel.'),
-  symbols: branch('How addresses get names.', {
-    demangle: key(boolean, true, 'Shows C++ and Rust names as they are written in the source.'),
-    perf_map: key(boolean, true, 'Reads /tmp/perf-PID.map files of just-in-time compilers.'),
+  include_kernel: key(boolean, true, 'Includes kernel frames.'),
+  symbols: branch('Symbols for addresses.', {
+    demangle: key(boolean, true, 'Demangles C++ and Rust names.'),
+    perf_map: key(boolean, true, 'Reads /tmp/perf-PID.map files of JIT compilers.'),
     debuginfo_dirs: key(list(path), ['/usr/lib/debug'], 'Directories with separate debug information.'),
     cache_size: key(
       size({ min: Mi, max: Gi }),
       32 * Mi,
-      'Memory for symbol tables; less where svc itself may have less than 512 MiB.',
+      'Memory for symbol tables; less if the memory limit of svc is below 512 MiB.',
     ),
   }),
 })
 
 const logs = branch('Logs of containers, files and the journal.', {
   enabled: key(boolean, true, 'Collects logs.'),
-  container_logs: key(boolean, true, 'Reads logs of Docker and CRI containers.'),
+  container_logs: key(boolean, true, 'Reads Docker and CRI container logs.'),
   journald: key(boolean, false, 'Reads the systemd journal.'),
-  paths: key(list(glob), [], 'Files to follow; may contain `*`, `?`, `[a-z]`, `{a,b}` and `**`.'),
-  exclude: key(list(glob), [], 'Files not to follow; may contain the same.'),
+  paths: key(list(glob), [], 'Log files to read; may contain `*`, `?`, `[a-z]`, `{a,b}` and `**`.'),
+  exclude: key(list(glob), [], 'Log files to ignore; the same patterns.'),
   start_at: key(
     choice(['end', 'beginning']),
     'end',
-    'Where to begin in files that were there before svc first looked; newer ones are read from their beginning.',
+    'Where to start in files that exist when svc first looks; newer files are read from the beginning.',
   ),
-  position_file: key(path, '/var/lib/svc/log-positions', 'File that remembers how far each log was read.', {
+  position_file: key(path, '/var/lib/svc/log-positions', 'File that stores the read position of each log.', {
     restart: true,
   }),
-  multiline: branch('Joins lines that belong to one record.', {
-    enabled: key(boolean, false, 'Joins lines.'),
-    pattern: key(regex, '', 'What marks a line.'),
-    negate: key(boolean, false, 'Marks the lines that do not match instead.'),
+  multiline: branch('Multi-line records.', {
+    enabled: key(boolean, false, 'Joins lines of a multi-line record.'),
+    pattern: key(regex, '', 'Regular expression that marks lines.'),
+    negate: key(boolean, false, 'Marks lines that do not match instead.'),
     match: key(
       choice(['after', 'before']),
       'after',
-      'Whether marked lines go to the record before them (`after`) or behind them.',
+      'Whether marked lines belong to the record before them (`after`) or after them.',
     ),
-    max_lines: key(integer({ min: 1, max: 100_000 }), 500, 'Most lines of one record.'),
-    timeout: key(duration(), 5000, 'Time after which a record is taken as complete.'),
+    max_lines: key(integer({ min: 1, max: 100_000 }), 500, 'Maximum lines of one record.'),
+    timeout: key(duration(), 5000, 'Time after which a record is complete.'),
   }),
-  parse: branch('What is read out of a log line.', {
-    json: key(boolean, true, 'Reads fields of JSON lines.'),
-    severity: key(boolean, true, 'Finds the severity.'),
-    trace_context: key(boolean, true, 'Finds trace and span ids.'),
+  parse: branch('Parsing of log lines.', {
+    json: key(boolean, true, 'Parses fields of JSON lines.'),
+    severity: key(boolean, true, 'Detects the severity.'),
+    trace_context: key(boolean, true, 'Detects trace and span ids.'),
   }),
   max_line_size: key(
     size({ min: Ki, max: Mi }),
     256 * Ki,
-    'Longest record in bytes; what is longer becomes several records.',
+    'Maximum record size in bytes; longer ones are split into several records.',
   ),
 })
 
 /** As `mayTell` of src/entities has them. */
 const daemon = text({
-  expects:
-    'a socket such as "unix:///run/docker.sock", an address such as "tcp://127.0.0.1:2376", or nothing',
+  expects: 'a socket such as "unix:///run/docker.sock", an address such as "tcp://127.0.0.1:2376", or empty',
   pattern: /^(|(unix:\/\/)?\/.+|((tcp|https?):\/\/)?[^/@]+\/?)$/,
   valid: address => address === '' || !('instead' in parseDockerAddress(address)),
   hint: ({ text: address }) => {
@@ -224,52 +227,52 @@ const daemon = text({
   },
   leak: address =>
     address.includes('@') && !('path' in parseDockerAddress(address))
-      ? 'holds a user name or password, which logs would show; delete it'
+      ? 'contains a user name or password, which would show up in logs; delete it'
       : undefined,
 })
 
 const toldKey = text({
-  expects: 'the key of an attribute, such as "team", or "app.*" for all that begins with "app."',
+  expects: 'an attribute key such as "team", or "app.*" for all that begin with "app."',
   pattern: /^[^\s*,=]{1,128}(\.\*)?$/,
 })
 
-const discovery = branch('What is known about the host, its containers and its cluster.', {
-  enabled: key(boolean, true, 'Adds discovered metadata to everything exported.'),
-  interval: key(duration({ min: 1000 }), 30_000, 'Time between two looks at sources that cannot be watched.'),
-  detect_kubernetes: key(boolean, true, 'Asks Kubernetes where the agent runs in a cluster.'),
-  detect_docker: key(boolean, true, 'Asks Docker, containerd and Podman.'),
-  detect_cloud: key(boolean, true, 'Asks the cloud’s metadata service.'),
+const discovery = branch('Metadata of the host, its containers and its cluster.', {
+  enabled: key(boolean, true, 'Adds discovered metadata to all telemetry.'),
+  interval: key(duration({ min: 1000 }), 30_000, 'Poll interval for sources that cannot be watched.'),
+  detect_kubernetes: key(boolean, true, 'Queries Kubernetes when the agent runs in a cluster.'),
+  detect_docker: key(boolean, true, 'Queries Docker, containerd and Podman.'),
+  detect_cloud: key(boolean, true, 'Queries the metadata service of the cloud.'),
   process_attributes: key(
     list(toldKey),
     ['team', 'app.*', 'vcs.*'],
-    'What a process may name of itself in `OTEL_RESOURCE_ATTRIBUTES`, and who annotates its pod in `resource.opentelemetry.io/…`, beside `service.*` and `deployment.*`; `app.*` means all that begins with `app.`. What stands here is believed of any process: no names by which a receiver tells hosts, containers or instances.',
+    'Resource attributes accepted from a process (`OTEL_RESOURCE_ATTRIBUTES`) and from pod annotations (`resource.opentelemetry.io/…`), in addition to `service.*` and `deployment.*`; `app.*` matches all that begin with `app.`. They are accepted from any process, so list none that identify hosts, containers or instances.',
     { restart: true },
   ),
   docker: branch('Container runtimes.', {
     endpoint: key(
       daemon,
       '',
-      'The one daemon to ask: Docker or Podman by socket or address (`tcp://`, `http://`, `https://`; `$DOCKER_TLS_VERIFY` and `$DOCKER_CERT_PATH` count as for its client), or containerd by its socket. Empty: `$DOCKER_HOST`, then the usual sockets of Docker, Podman and containerd.',
+      'The only daemon to query: a socket or address of Docker or Podman (`tcp://`, `http://`, `https://`; `$DOCKER_TLS_VERIFY` and `$DOCKER_CERT_PATH` apply as for the Docker client), or a containerd socket. Empty: `$DOCKER_HOST`, then the usual sockets of Docker, Podman and containerd.',
     ),
-    labels: key(list(someText), [], 'Container labels that become resource attributes.'),
+    labels: key(list(someText), [], 'Container labels to record as resource attributes.'),
   }),
   kubernetes: branch('Kubernetes.', {
-    kubeconfig: key(fileThat('any', path), '', 'Credentials file; empty for the pod’s own account.'),
-    node_name: key(text(), '', 'Name of this node; empty to find it.'),
+    kubeconfig: key(fileThat('any', path), '', 'Kubeconfig file; empty for the service account of the pod.'),
+    node_name: key(text(), '', 'Name of this node; empty to detect it.'),
     namespaces: key(list(someText), [], 'Namespaces to watch; empty for all.'),
-    labels: key(list(someText), [], 'Pod labels that become resource attributes.'),
-    annotations: key(list(someText), [], 'Pod annotations that become resource attributes.'),
+    labels: key(list(someText), [], 'Pod labels to record as resource attributes.'),
+    annotations: key(list(someText), [], 'Pod annotations to record as resource attributes.'),
   }),
 })
 
-const gpu = branch('Graphics processors.', {
+const gpu = branch('GPU metrics.', {
   enabled: key(boolean, true, 'Measures GPUs.'),
   nvidia: key(boolean, true, 'Measures NVIDIA GPUs.'),
-  interval: key(duration({ min: 1000 }), 10_000, 'Time between two measurements.'),
-  per_process: key(boolean, true, 'Shows which process uses a GPU.'),
+  interval: key(duration({ min: 1000 }), 10_000, 'Interval between measurements.'),
+  per_process: key(boolean, true, 'Reports GPU use by process.'),
 })
 
-export const agent = branch('What the agent collects on its host.', {
+export const agent = branch('Collection on the agent’s host.', {
   ebpf,
   profiling,
   logs,
@@ -278,8 +281,8 @@ export const agent = branch('What the agent collects on its host.', {
   nodeexporter,
 })
 
-export const resource = branch('The resource of everything exported.', {
-  attributes: key(map(text()), {}, 'Attributes added to the resource of everything exported.', {
+export const resource = branch('Resource of all telemetry.', {
+  attributes: key(map(text()), {}, 'Attributes added to the resource of all telemetry.', {
     restart: true,
   }),
 })

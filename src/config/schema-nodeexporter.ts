@@ -38,75 +38,75 @@ const spellings = Object.fromEntries(
 )
 
 const metricNamespace = text({
-  expects: 'a prefix that a metric name can have, such as "node"',
+  expects: 'a valid metric name prefix, such as "node"',
   pattern: /^[a-zA-Z_][a-zA-Z0-9_]*$/,
 })
 
-export const nodeexporter = branch('Host metrics, as the common node metrics exporter has them.', {
+export const nodeexporter = branch('Host metrics, compatible with the Prometheus node exporter.', {
   enabled: key(
     boolean,
     true,
-    'Serves host metrics. Where the port is taken the agent goes on without, unless this is written.',
+    'Serves host metrics. If the port is in use, the agent runs without them, unless this key is set explicitly.',
     { restart: true },
   ),
   listen_address: key(listenAddress, ':9100', 'Address of the endpoint.', { restart: true }),
-  namespace: key(metricNamespace, 'node', 'First word of all metric names.'),
-  path: branch('Where the host’s file systems are, for an agent in a container.', {
-    procfs: key(path, '/proc', 'The host’s /proc.'),
-    sysfs: key(path, '/sys', 'The host’s /sys.'),
-    rootfs: key(path, '/', 'The host’s root directory.'),
-    udev: key(path, '/run/udev/data', 'The host’s udev database.'),
+  namespace: key(metricNamespace, 'node', 'Prefix of all metric names.'),
+  path: branch('Mount points of the host’s file systems, for an agent in a container.', {
+    procfs: key(path, '/proc', 'Path of the host’s /proc.'),
+    sysfs: key(path, '/sys', 'Path of the host’s /sys.'),
+    rootfs: key(path, '/', 'Path of the host’s root directory.'),
+    udev: key(path, '/run/udev/data', 'Path of the host’s udev database.'),
   }),
-  collectors: branch('Switches of the collectors.', switches, { spellings }),
+  collectors: branch('Collectors to enable or disable.', switches, { spellings }),
   ...options,
   tls: branch('TLS of the endpoint.', {
     enabled: key(boolean, false, 'Serves over TLS.', { restart: true }),
-    cert_file: key(certificatesFile, '', 'PEM file of the certificate, taken up anew when it changes.', {
+    cert_file: key(certificatesFile, '', 'PEM file of the certificate; reloaded when it changes.', {
       content: true,
     }),
-    key_file: key(keyFile, '', 'PEM file of the private key, taken up anew when it changes.', {
+    key_file: key(keyFile, '', 'PEM file of the private key; reloaded when it changes.', {
       content: true,
     }),
-    client_auth: key(boolean, false, 'Requires clients to show a certificate.'),
+    client_auth: key(boolean, false, 'Requires client certificates.'),
     client_ca_file: key(
       certificatesFile,
       '',
-      'PEM file of the authorities for client certificates, taken up anew when it changes.',
+      'PEM file of the CAs of client certificates; reloaded when it changes.',
       { content: true },
     ),
   }),
-  cardinality: branch('Bounds of the endpoint.', {
-    enabled: key(boolean, false, 'Applies the bounds.'),
-    max_metrics: key(count, 0, 'Most metric families; 0 for no limit.'),
+  cardinality: branch('Limits of the endpoint.', {
+    enabled: key(boolean, false, 'Applies the limits.'),
+    max_metrics: key(count, 0, 'Maximum metric families; 0 for no limit.'),
     include_metrics: key(
       list(regex),
       [],
-      'Regular expressions, anchored, for metrics to show; empty for all.',
+      'Anchored regular expressions of metrics to include; empty for all.',
     ),
-    exclude_metrics: key(list(regex), [], 'Regular expressions, anchored, for metrics to leave out.'),
-    drop_labels: key(list(someText), [], 'Labels to leave out; series that become equal are joined.'),
+    exclude_metrics: key(list(regex), [], 'Anchored regular expressions of metrics to exclude.'),
+    drop_labels: key(list(someText), [], 'Labels to remove; series that become equal are merged.'),
   }),
   ebpf_enhanced: key(
     boolean,
     true,
-    'Adds use of control groups and, where `agent.ebpf.enabled` is on and `mode` is `agent`, TCP round-trip times and retransmissions and open files by process name.',
+    'Adds resource use of control groups and, if `agent.ebpf.enabled` is on and `mode` is `agent`, TCP round-trip times and retransmissions and open files by process name.',
   ),
-  timeout: key(duration(), 10_000, 'Longest time that a scrape may take.'),
+  timeout: key(duration(), 10_000, 'Maximum duration of a scrape.'),
   collector_interval: key(
     duration({ min: 0 }),
     0,
-    'Time between two readings in the background that answer scrapes; 0 reads at each scrape.',
+    'Interval of background collection for scrapes; 0 to collect at each scrape.',
   ),
-  max_procs: key(integer({ min: 1, max: 64 }), 1, 'Collectors that may wait for input at once.'),
+  max_procs: key(integer({ min: 1, max: 64 }), 1, 'Maximum collectors that wait for I/O at the same time.'),
   max_requests: key(
     integer({ min: 0, max: 1000 }),
     40,
-    'Scrapes that are answered at once, beyond which the answer is 503; 0 for no limit.',
+    'Maximum concurrent scrapes; others get status 503. 0 for no limit.',
     { restart: true },
   ),
-  otlp: branch('The same metrics over OTLP, with names of the semantic conventions.', {
+  otlp: branch('The same metrics over OTLP, named by the semantic conventions.', {
     enabled: key(boolean, true, 'Exports host metrics.'),
-    interval: key(duration({ min: 1000 }), 15_000, 'Time between two exports.'),
+    interval: key(duration({ min: 1000 }), 15_000, 'Interval between exports.'),
   }),
 })
 

@@ -5,41 +5,41 @@ import { boolean, duration, path } from '../schema/kinds.ts'
 import { branch, key } from '../schema/tree.ts'
 import { exporting } from './schema-export.ts'
 
-export const pipeline = branch('What happens to telemetry between collection and export.', {
-  enabled: key(boolean, true, 'Applies limits, redaction and transformation; export goes on without it.'),
+export const pipeline = branch('Processing of telemetry between collection and export.', {
+  enabled: key(boolean, true, 'Applies limits, redaction and transformation; export works without it.'),
   limits,
   pii_redaction: redaction,
   transform: transformation,
   export: exporting,
-  operations: branch('Running the agent.', {
-    hot_reload: branch('Taking up changes of the configuration without a restart.', {
+  operations: branch('Operation of the agent.', {
+    hot_reload: branch('Configuration reload without a restart.', {
       enabled: key(
         boolean,
         true,
-        'Takes up changes: by looking at the files, on SIGHUP and by `POST /admin/reload`.',
+        'Reloads the configuration when files change, on SIGHUP and on `POST /admin/reload`.',
       ),
       config_path: key(
         path,
         '',
-        'File whose changes make the agent read its configuration again; empty for the configuration itself.',
+        'File that triggers a reload when it changes; empty for the configuration file.',
       ),
       check_interval: key(
         duration({ min: 1000 }),
         30_000,
-        'Time between two looks at the content of the configuration, of secret files and of TLS files.',
+        'Interval for checking the content of the configuration, secret files and TLS files.',
       ),
-      enable_sighup: key(boolean, true, 'Takes up changes on SIGHUP.'),
+      enable_sighup: key(boolean, true, 'Reloads on SIGHUP.'),
     }),
-    shutdown: branch('Ending the agent.', {
+    shutdown: branch('Shutdown of the agent.', {
       timeout: key(
         duration(),
         30_000,
-        'Longest time from the signal to the end; `shutdown_timeout` stands in where this is not set.',
+        'Maximum time from the signal to the exit; `shutdown_timeout` applies if this is not set.',
       ),
       drain_timeout: key(
         duration({ min: 0 }),
         10_000,
-        'Longest time to deliver what is queued; part of `timeout`.',
+        'Maximum time to deliver queued data; part of `timeout`.',
       ),
     }),
   }),

@@ -3,11 +3,11 @@ import { boolean, duration, openPorts, text, url } from '../schema/kinds.ts'
 import { branch, key } from '../schema/tree.ts'
 import { scraping } from '../scraping/jobs/settings.ts'
 
-export const collectors = branch('Collection from other exporters.', { prometheus: scraping })
+export const collectors = branch('Scraping of other exporters.', { prometheus: scraping })
 
 const selector = item(
-  branch('What a process must have; everything given must hold.', {
-    open_ports: key(openPorts, [], 'Ports that the process listens at.'),
+  branch('Conditions for a process; all that are set must match.', {
+    open_ports: key(openPorts, [], 'Ports on which the process listens.'),
     exe_path: key(text(), '', 'Path of the executable; may contain `*`.'),
     name: key(text(), '', 'Service name; may contain `*`.'),
     k8s_namespace: key(text(), '', 'Kubernetes namespace; may contain `*`.'),
@@ -20,33 +20,33 @@ const selector = item(
   }),
   {
     fault: (_selector, given) =>
-      given.size === 0 ? 'an entry without any key would select nothing; give one' : undefined,
+      given.size === 0 ? 'an entry without keys selects nothing; add a key' : undefined,
   },
 )
 
-export const discovery = branch('Which processes are observed.', {
-  instrument: key(list(selector), [], 'Processes to observe, each entry alone suffices; empty for all.'),
-  exclude: key(list(selector), [], 'Processes not to observe; wins over `instrument`.'),
+export const discovery = branch('Processes to observe.', {
+  instrument: key(list(selector), [], 'Processes to observe; one matching entry is enough. Empty for all.'),
+  exclude: key(list(selector), [], 'Processes to ignore; takes precedence over `instrument`.'),
 })
 
 function provider(name: string) {
   return branch(`Metadata of ${name}.`, {
-    enabled: key(boolean, true, `Asks the metadata service of ${name}.`),
+    enabled: key(boolean, true, `Queries the metadata service of ${name}.`),
     endpoint: key(
       url,
       '',
-      'Address of the metadata service (`http://`), asked on any machine; empty for the usual one, which is asked only where the firmware names this cloud.',
+      'Address of the metadata service (`http://`), queried on any machine; empty for the usual one, which is queried only if the firmware names this cloud.',
     ),
-    timeout: key(duration({ max: 60_000 }), 500, 'Longest time to wait for an answer.'),
+    timeout: key(duration({ max: 60_000 }), 500, 'Maximum time to wait for an answer.'),
   })
 }
 
-export const cloud = branch('Metadata of the cloud that the host is in.', {
+export const cloud = branch('Metadata of the host’s cloud.', {
   aws: provider('AWS'),
   gcp: provider('Google Cloud'),
   azure: provider('Azure'),
   alibaba: provider('Alibaba Cloud'),
   oracle: provider('Oracle Cloud'),
   digitalocean: provider('DigitalOcean'),
-  refresh_interval: key(duration({ min: 1000 }), 900_000, 'Time between two requests.'),
+  refresh_interval: key(duration({ min: 1000 }), 900_000, 'Interval between requests.'),
 })

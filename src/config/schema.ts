@@ -22,7 +22,7 @@ import { cloud, collectors, discovery } from './schema-scrape.ts'
 
 const Mi = 1024 * 1024
 const urlPath = text({
-  expects: 'a path that begins with "/" and has no "?" and no "#"',
+  expects: 'a path that begins with "/" and has no "?" or "#"',
   pattern: /^\/[!"$->@-~]*$/,
 })
 
@@ -47,89 +47,99 @@ const hostName = text({
 
 /** Linux takes 108 bytes, of which the last is a zero (unix(7)). */
 const socketPath = text({
-  expects: 'an absolute path of at most 107 bytes, or nothing',
+  expects: 'an absolute path of at most 107 bytes, or empty',
   valid: path => path === '' || (path.startsWith('/') && Buffer.byteLength(path) <= 107),
 })
 
-const selfTelemetry = branch('The management API and the agent’s own telemetry.', {
+const selfTelemetry = branch('Management API and the agent’s own telemetry.', {
   enabled: key(boolean, true, 'Serves the management API.', { restart: true }),
-  listen: key(listenAddress, ':19090', 'Address of the management API; port 0 takes any free port.', {
+  listen: key(listenAddress, ':19090', 'Address of the management API; port 0 for any free port.', {
     restart: true,
   }),
   path: key(urlPath, '/metrics', 'Path of the agent’s own metrics.', { restart: true }),
   prometheus_namespace: key(
     text({
-      expects: 'a prefix that a metric name can have, such as "svc"',
+      expects: 'a valid metric name prefix, such as "svc"',
       pattern: /^[a-zA-Z_][a-zA-Z0-9_]*$/,
     }),
     'svc',
-    'First word of the names of the agent’s own metrics.',
+    'Prefix of the names of the agent’s own metrics.',
     { restart: true },
   ),
-  debug: key(boolean, false, 'Serves `/debug/*`; `log_level: debug` does as well.'),
+  debug: key(boolean, false, 'Serves `/debug/*`; so does `log_level: debug`.'),
   auth: branch('Bearer tokens of the management API.', {
-    enabled: key(boolean, false, 'Requires a token everywhere except at the health and readiness paths.'),
+    enabled: key(boolean, false, 'Requires a token on all paths except health and readiness.'),
     bearer_token: key(token, '', 'Token that clients must send.', { secret: true }),
-    bearer_tokens: key(list(someToken), [], 'More tokens, for a change without a gap.', { secret: true }),
+    bearer_tokens: key(list(someToken), [], 'Additional tokens, for rotation without downtime.', {
+      secret: true,
+    }),
     exempt: key(
       list(urlPath),
       [],
-      'Paths that need no token either, such as `/metrics`; none below `/admin/` and `/debug/`.',
+      'Other paths that need no token, such as `/metrics`; not `/admin/` and `/debug/`.',
     ),
   }),
-  admin: branch('Requests that change or reveal much.', {
-    allow_remote: key(boolean, false, 'Lets other hosts read and do everything though no token is required.'),
+  admin: branch('Requests that change or reveal a lot.', {
+    allow_remote: key(
+      boolean,
+      false,
+      'Allows other hosts to read and do everything although no token is required.',
+    ),
   }),
   allowed_hosts: key(
     list(hostName),
     [],
-    'More names by which the API and the host metrics of `agent.nodeexporter` may be asked (the `Host` of a request), beside addresses, `localhost` and the names of this host. Others are refused, for a web page may have its own name point here.',
+    'Additional host names (`Host` of a request) accepted by the API and by the host metrics of `agent.nodeexporter`, besides addresses, `localhost` and the names of this host. Others are rejected, because a web page could point its own name here.',
   ),
-  rate_limit: branch('Bound on requests.', {
-    enabled: key(boolean, false, 'Bounds requests per client: an address, or a user of this host.'),
-    requests_per_second: key(integer({ min: 1, max: 1_000_000 }), 100, 'Requests per second and client.'),
+  rate_limit: branch('Rate limit for requests.', {
+    enabled: key(boolean, false, 'Limits requests per client: an address, or a user of this host.'),
+    requests_per_second: key(integer({ min: 1, max: 1_000_000 }), 100, 'Requests per second per client.'),
   }),
   cors: branch('Requests from web pages of other origins.', {
-    enabled: key(boolean, false, 'Allows them.'),
-    allowed_origins: key(list(origin), [], 'Origins, such as `https://ops.example.com`; `*` for all.'),
+    enabled: key(boolean, false, 'Allows these requests.'),
+    allowed_origins: key(
+      list(origin),
+      [],
+      'Allowed origins, such as `https://ops.example.com`; `*` for all.',
+    ),
   }),
   tls: branch('TLS of the management API.', {
     enabled: key(boolean, false, 'Serves over TLS.', { restart: true }),
-    cert_file: key(certificatesFile, '', 'PEM file of the certificate, taken up anew when it changes.', {
+    cert_file: key(certificatesFile, '', 'PEM file of the certificate; reloaded when it changes.', {
       content: true,
     }),
-    key_file: key(keyFile, '', 'PEM file of the private key, taken up anew when it changes.', {
+    key_file: key(keyFile, '', 'PEM file of the private key; reloaded when it changes.', {
       content: true,
     }),
     client_ca_file: key(
       certificatesFile,
       '',
-      'PEM file of the authorities that clients’ certificates must be from, taken up anew when it changes; empty to ask for none.',
+      'PEM file of the CAs of client certificates; reloaded when it changes. Empty to require none.',
       { content: true },
     ),
   }),
   tracing: branch('Spans of the agent’s own work.', {
     enabled: key(boolean, false, 'Traces internal operations.'),
-    sample_rate: key(number({ min: 0, max: 1 }), 0.01, 'Part of the operations that is traced.'),
+    sample_rate: key(number({ min: 0, max: 1 }), 0.01, 'Fraction of operations to trace.'),
   }),
   admin_socket: key(
     socketPath,
     '/run/svc/svc.sock',
-    'Unix socket on which commands of the same host reach the agent, without a token; empty for none.',
+    'Unix socket for commands on the same host, without a token; empty for none.',
     { restart: true },
   ),
-  ui: branch('The live page at `/ui`, and the commands that look at a running agent.', {
-    enabled: key(boolean, true, 'Serves the page and keeps what it shows.', { restart: true }),
+  ui: branch('Live page at `/ui`, and commands that query a running agent.', {
+    enabled: key(boolean, true, 'Serves the page and keeps its data.', { restart: true }),
     window: key(
       duration({ min: 60_000, max: 86_400_000 }),
       900_000,
-      'Time that the page looks back, as far as `max_memory` lasts.',
+      'Time range of the page, as far as `max_memory` allows.',
       { restart: true },
     ),
     max_memory: key(
       size({ min: Mi, max: 1024 * Mi }),
       24 * Mi,
-      'Memory for what it shows; less where svc itself may have less than 512 MiB.',
+      'Memory for its data; less if the memory limit of svc is below 512 MiB.',
       {
         restart: true,
       },
@@ -137,7 +147,7 @@ const selfTelemetry = branch('The management API and the agent’s own telemetry
     redact: key(
       boolean,
       true,
-      'Redacts personal data and secrets in what is shown, also where `pipeline.pii_redaction` is off.',
+      'Redacts personal data and secrets on the page, even if `pipeline.pii_redaction` is off.',
     ),
   }),
 })
@@ -168,20 +178,16 @@ export const schema = branch(
     service_name: key(
       someText,
       'svc',
-      'Name of the agent in its own telemetry; never given to what it observes.',
+      'Service name of the agent in its own telemetry; never used for observed services.',
       { restart: true },
     ),
-    instance_id: key(someText, hostname() || 'unknown', 'Name of this instance in its own telemetry.', {
+    instance_id: key(someText, hostname() || 'unknown', 'Instance name of the agent in its own telemetry.', {
       defaultText: '<hostname>',
       restart: true,
     }),
-    log_level: key(choice(['debug', 'info', 'warn', 'error']), 'info', 'Least severity that is logged.'),
-    log_format: key(
-      choice(['json', 'text']),
-      'json',
-      'Form of the log; on a terminal it is text unless this is set.',
-    ),
-    shutdown_timeout: key(duration(), 30_000, 'Longest time from the signal to the end of the process.'),
+    log_level: key(choice(['debug', 'info', 'warn', 'error']), 'info', 'Minimum severity of log records.'),
+    log_format: key(choice(['json', 'text']), 'json', 'Log format; text on a terminal unless this is set.'),
+    shutdown_timeout: key(duration(), 30_000, 'Maximum time from the signal to the end of the process.'),
     limits,
     resource,
     otlp,

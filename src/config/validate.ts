@@ -36,7 +36,7 @@ export function checkTwins(settings: Settings, report: Report): void {
   report.problem(
     later.place,
     later.written,
-    `is ${later.value}, but "${other.written}" is ${other.value}, and both are one switch; delete one`,
+    `is ${later.value}, but "${other.written}" is ${other.value}, and both are the same switch; remove one`,
   )
 }
 
@@ -77,7 +77,7 @@ export function validate(
     if (path !== '' && meant && !inherited('endpoint')) {
       refuse(
         [`${at}.endpoint`],
-        `has the path ${path}, and OTLP over gRPC has none; delete it, and name the port on which the receiver speaks gRPC`,
+        `has the path ${path}, but OTLP over gRPC has no path; delete it, and use the gRPC port of the receiver`,
       )
     }
     if (
@@ -85,7 +85,7 @@ export function validate(
       !(inherited('tls.cert_file') && inherited('tls.key_file'))
     ) {
       const [has, lacks] = tls.key_file === '' ? ['cert_file', 'key_file'] : ['key_file', 'cert_file']
-      refuse([`${at}.tls.${has}`], `needs ${at}.tls.${lacks} beside it`)
+      refuse([`${at}.tls.${has}`], `also needs ${at}.tls.${lacks}`)
     }
   }
 
@@ -106,18 +106,18 @@ export function validate(
   if (!pipeline.enabled && pipeline.pii_redaction.enabled) {
     refuse(
       ['pipeline.enabled'],
-      'would switch off pipeline.pii_redaction as well, which is on; switch that off too, or leave this on',
+      'would also turn off pipeline.pii_redaction, which is on; turn that off, too, or leave this on',
     )
   }
   if (own.enabled && isApiPath(own.path)) {
-    refuse(['self_telemetry.path'], `the management API has another page at ${own.path}; write "/metrics"`)
+    refuse(['self_telemetry.path'], `the management API already serves ${own.path}; write "/metrics"`)
   }
   if (own.auth.enabled && own.auth.bearer_token === '' && own.auth.bearer_tokens.length === 0) {
     refuse(['self_telemetry.auth.enabled'], 'needs self_telemetry.auth.bearer_token, which is empty')
   }
   const open = own.auth.exempt.find(isInternalPath)
   if (open !== undefined) {
-    refuse(['self_telemetry.auth.exempt'], `${open} never answers without the token; delete it`)
+    refuse(['self_telemetry.auth.exempt'], `${open} always needs the token; delete it`)
   }
   if (own.cors.enabled && own.cors.allowed_origins.length === 0) {
     refuse(['self_telemetry.cors.enabled'], 'needs self_telemetry.cors.allowed_origins, which is empty')
@@ -138,13 +138,13 @@ export function validate(
   }
   const { drain_timeout: drain, timeout } = pipeline.operations.shutdown
   if (drain > timeout && settings.has('pipeline.operations.shutdown.drain_timeout')) {
-    refuse(['pipeline.operations.shutdown.drain_timeout'], 'is longer than the whole shutdown timeout')
+    refuse(['pipeline.operations.shutdown.drain_timeout'], 'is longer than the total shutdown timeout')
   }
   const { default_max_series: perMetric, global_max_series: all } = pipeline.limits.cardinality
   if (perMetric > all) {
     refuse(
       ['pipeline.limits.cardinality.default_max_series', 'pipeline.limits.cardinality.global_max_series'],
-      `one metric may have ${perMetric} series, but all together only ${all}`,
+      `the limit for one metric is ${perMetric} series, but the total limit is only ${all}`,
     )
   }
   const rules = [

@@ -38,5 +38,5 @@ test('an answer without the flavour of Google is that of another server', async 
   const service = await startMetadataService('gcp')
   t.after(service.stop)
   service.misbehaviour = 'unsigned'
-  await assert.rejects(readCloud(gcp, service.endpoint), /another server answers.*metadata-flavor: Google/)
+  await assert.rejects(readCloud(gcp, service.endpoint), /another server answered.*metadata-flavor: Google/)
 })

@@ -37,21 +37,21 @@ test('each machine is recognised by its own cloud, and a machine of none by none
 /** What the reason says of each; the deadline is far away but for those that only it ends. */
 const reasons: Readonly<Record<Misbehaviour, RegExp>> = {
   'forgets its tokens': /HTTP 40[13]/,
-  unsigned: /another server answers/,
+  unsigned: /another server answered/,
   '404': /HTTP 404/,
   '500': /HTTP 500/,
   redirects: /redirects \(HTTP 302\)/,
-  'captive portal': /no JSON but text\/html|no line of text|another server/,
+  'captive portal': /not JSON but text\/html|not a line of text|another server/,
   huge: /larger than \d+ bytes/,
   'huge, and says so': /larger than \d+ bytes/,
   compressed: /compressed \(gzip\)/,
-  'no JSON': /no JSON but application\/json|no line of text|cannot use the answers/,
+  'no JSON': /not JSON but application\/json|not a line of text|cannot use the answers/,
   'wrong types': /cannot use the (identity document|answer)/,
-  deep: /more than \d+ parts|no line of text/,
-  empty: /no JSON|no line of text/,
+  deep: /more than \d+ parts|not a line of text/,
+  empty: /not JSON|not a line of text/,
   'breaks off': /broke off|connection was lost/,
-  hangs: /no whole answer within 400 ms/,
-  trickles: /no whole answer within 400 ms/,
+  hangs: /no complete answer within 400 ms/,
+  trickles: /no complete answer within 400 ms/,
 }
 const onlySome: Partial<Record<Misbehaviour, readonly string[]>> = {
   'forgets its tokens': ['aws', 'alibaba'],

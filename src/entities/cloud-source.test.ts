@@ -160,7 +160,7 @@ test('when all fail, each has its reason and its hint, and there is one warning'
   assert.equal(connected, false)
   assert.match(
     reason,
-    /^aws: cannot read .*HttpPutResponseHopLimit.*; oracle: cannot read .*no JSON but text\/html/,
+    /^aws: cannot read .*HttpPutResponseHopLimit.*; oracle: cannot read .*not JSON but text\/html/,
   )
   assert.match(hint, /--http-put-response-hop-limit 2; let svc reach http:.*cloud\.oracle\.enabled to false$/)
   const asksBefore = wrong.questions.length

@@ -159,7 +159,7 @@ test('a batch that was taken is not sent again, and not lost in the books, whate
   await check([0, 0, 0, 0, 9, 1], /^the answer could not be read: the answer is not one gRPC message/)
   await check(
     [1, 0, 0, 0, 1, 1],
-    /^the answer could not be read: the answer is compressed with nothing known/,
+    /^the answer could not be read: the answer is compressed with an unknown method/,
   )
   await check([0, 0, 0, 0, 1, 0x0a], /^the answer could not be read: cannot read protobuf message/)
   status = '00'

@@ -93,7 +93,7 @@ export class OtlpHttpClient {
 
   async #attempt(wanted: HttpRequest, deadline: number, stop: AbortSignal): Promise<HttpAnswer> {
     if (this.#closed) throw new HttpError('the client is closed', 'connect')
-    if (stop.aborted) throw new HttpError('the request was stopped', 'cancelled')
+    if (stop.aborted) throw new HttpError('the request was cancelled', 'cancelled')
     const { host, port, maxAnswerBytes } = this.#options
     const { path, headers, body, timeoutMs } = wanted
     const call = request({
@@ -121,7 +121,7 @@ export class OtlpHttpClient {
     // Not an answer to this request, but a farewell to a connection that was idle (RFC 9110, section 15.5.9).
     if (status === 408 && fields.connection?.toLowerCase() === 'close' && call.reusedSocket) {
       call.destroy()
-      throw new HttpError('the server gave up the connection (HTTP 408)', 'unavailable', { stale: true })
+      throw new HttpError('the server closed the idle connection (HTTP 408)', 'unavailable', { stale: true })
     }
     try {
       const packed = await bodyOf(answer, maxAnswerBytes, leftMs())
@@ -133,7 +133,7 @@ export class OtlpHttpClient {
       // With the head of an answer the server has spoken, and that is the outcome.
       const { why, message } = error as HttpFault
       const isStopped = stop.aborted && why === 'lost'
-      const fault = isStopped ? 'the request was stopped' : why === 'late' ? silence(timeoutMs) : message
+      const fault = isStopped ? 'the request was cancelled' : why === 'late' ? silence(timeoutMs) : message
       return { status, headers: fields, body: Buffer.alloc(0), fault }
     }
   }
@@ -144,7 +144,7 @@ function failure(
   connected: boolean,
   timeoutMs: number,
 ): HttpError {
-  if (why === 'stopped') return new HttpError('the request was stopped', 'cancelled')
+  if (why === 'stopped') return new HttpError('the request was cancelled', 'cancelled')
   if (why === 'late')
     return connected
       ? new HttpError(silence(timeoutMs), 'deadline_exceeded')
@@ -152,7 +152,7 @@ function failure(
   if (cause instanceof ConnectError) return new HttpError(cause.message, cause.type, { cause })
   if (cause === undefined) return new HttpError(message, 'unavailable')
   const text = isNoHttp(cause as Error)
-    ? `the server answers no HTTP/1.1 (${(cause as Error).message}): is it the port of gRPC?`
+    ? `the server does not speak HTTP/1.1 (${(cause as Error).message}); it may be a gRPC port`
     : `the connection was lost: ${message}`
   return new HttpError(text, 'unavailable', { stale, cause })
 }
@@ -171,7 +171,7 @@ function inflate(body: Buffer, encoding: string | undefined, maxBytes: number): 
       if (!error) resolve(plain)
       else if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE')
         reject(new Error(`it is larger than ${maxBytes} bytes`))
-      else reject(new Error(`it is no valid gzip: ${error.message}`))
+      else reject(new Error(`it is not valid gzip: ${error.message}`))
     })
   })
 }

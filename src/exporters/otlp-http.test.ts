@@ -333,7 +333,7 @@ test('a batch that was taken is not sent again, whatever the answer holds', asyn
   )
   await check(
     { kind: 'ok', message: 'x', headers: { 'content-encoding': 'gzip' } },
-    unread('it is no valid gzip'),
+    unread('it is not valid gzip'),
   )
   await check({ kind: 'ok', message: 'x', headers: { 'content-type': 'application/json' } }, unread(''))
   await check({ kind: 'ok', message: 'x', headers: { 'content-type': 'text/html' } }, /^$/)
@@ -409,7 +409,7 @@ test('nothing on the port, no such name, a port of gRPC, and a silent server are
   await check(
     `127.0.0.1:${await listen('\0\0\0\x04\0\0\0\0\0')}`,
     'unavailable',
-    /no HTTP\/1\.1 .*the port of gRPC/,
+    /does not speak HTTP\/1\.1 .*a gRPC port/,
   )
   await check(`127.0.0.1:${await listen('')}`, 'deadline_exceeded', /no answer within/, 3000)
   await check(`https://127.0.0.1:${await listen('')}`, 'connect', /no connection within/, 500)

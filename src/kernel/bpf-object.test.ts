@@ -205,8 +205,7 @@ test('the log of a load tells the program or the map, and the cause', () => {
   check("libbpf: map 'ring': failed to create: Invalid argument(-22)\nlibbpf: failed to load object 'x'\n", {
     program: undefined,
     map: 'ring',
-    reason:
-      'failed to create: Invalid argument(-22): the kernel does not know maps of its kind, or takes none of its size',
+    reason: 'failed to create: Invalid argument(-22): the kernel does not support this map type or size',
     unknown: true,
   })
   const twice = 'libbpf: Error in bpf_create_map_xattr(m):Invalid argument(-22). Retrying without BTF.\n'
@@ -219,13 +218,13 @@ test('the log of a load tells the program or the map, and the cause', () => {
   check("libbpf: prog 'a': -- BEGIN PROG LOAD LOG --\nBPF_STX uses reserved fields\n", {
     program: 'a',
     map: undefined,
-    reason: 'the kernel has no atomic operations that give a result (Linux 5.12 has them)',
+    reason: 'the kernel has no atomic operations that return a value (Linux 5.12 and newer have them)',
     unknown: true,
   })
   check("libbpf: prog 'a': -- BEGIN PROG LOAD LOG --\nunknown func bpf_task_storage_get#156\n", {
     program: 'a',
     map: undefined,
-    reason: 'the kernel has no helper bpf_task_storage_get for such programs',
+    reason: 'the kernel does not have the helper bpf_task_storage_get for programs of this type',
     unknown: true,
   })
   const absent = 'failed to resolve CO-RE relocation <byte_off> [1] struct mm_struct.mm_rb (0:1 @ offset 8)'
@@ -240,7 +239,7 @@ test('the log of a load tells the program or the map, and the cause', () => {
     program: 'a',
     map: undefined,
     reason:
-      'the kernel lets no program read its memory, locked down in mode confidentiality (kernel_lockdown(7))',
+      'programs cannot read kernel memory: the kernel is locked down in mode confidentiality (kernel_lockdown(7))',
     unknown: false,
   })
   check("libbpf: prog 'a': -- BEGIN PROG LOAD LOG --\n0: r1\nbad thing\nprocessed 1 insns (limit 1)\n", {

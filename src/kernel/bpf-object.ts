@@ -203,13 +203,13 @@ function lackOf(reason: string, ofMap: boolean): string | undefined {
     reason,
   )?.[1]
   if (helper !== undefined && !readsMemory.test(helper))
-    return `the kernel has no helper ${helper} for such programs`
+    return `the kernel does not have the helper ${helper} for programs of this type`
   if (reason.startsWith('failed to resolve CO-RE relocation'))
     return `${reason}: the kernel has no such type or member`
   if (reason === 'BPF_STX uses reserved fields')
-    return 'the kernel has no atomic operations that give a result (Linux 5.12 has them)'
+    return 'the kernel has no atomic operations that return a value (Linux 5.12 and newer have them)'
   return ofMap && /^failed to create: Invalid argument/.test(reason)
-    ? `${reason}: the kernel does not know maps of its kind, or takes none of its size`
+    ? `${reason}: the kernel does not support this map type or size`
     : undefined
 }
 
@@ -219,7 +219,7 @@ const readsMemory = /^bpf_probe_read(_str)?$/
 /** What they say of what they do not allow. */
 function inWords(reason: string): string {
   return /^(program of this type cannot use helper|unknown func) bpf_probe_read(_str)?#/.test(reason)
-    ? 'the kernel lets no program read its memory, locked down in mode confidentiality (kernel_lockdown(7))'
+    ? 'programs cannot read kernel memory: the kernel is locked down in mode confidentiality (kernel_lockdown(7))'
     : reason
 }
 

@@ -6,17 +6,17 @@ import { capabilityHints, type Fault } from './need.ts'
 export const refusals = {
   capabilities: {
     state: 'missing',
-    what: 'svc lacks the capabilities. `kernel.unprivileged_bpf_disabled` does not matter: whatever its value, programs that trace take them',
+    what: 'svc lacks the capabilities. `kernel.unprivileged_bpf_disabled` does not matter: tracing programs need them whatever its value',
     hints: capabilityHints('BPF', 'PERFMON'),
   },
   old_capabilities: {
     state: 'missing',
-    what: 'svc lacks the capability, on a kernel before 5.8, which does not know CAP_BPF and CAP_PERFMON yet',
+    what: 'svc lacks the capability; kernels before 5.8 do not have CAP_BPF and CAP_PERFMON',
     hints: capabilityHints('SYS_ADMIN'),
   },
   user_namespace: {
     state: 'missing',
-    what: 'svc runs in a user namespace (a rootless container), whose capabilities do not count for eBPF',
+    what: 'svc runs in a user namespace (a rootless container), whose capabilities are not valid for eBPF',
     hints: {
       any: 'run in the host’s user namespace',
       systemd: 'PrivateUsers=no',
@@ -26,9 +26,9 @@ export const refusals = {
   },
   seccomp: {
     state: 'missing',
-    what: 'svc has the capabilities, and a seccomp filter refuses the system call bpf',
+    what: 'svc has the capabilities, but a seccomp filter denies the system call bpf',
     hints: {
-      any: 'allow the system call bpf in the seccomp filter that svc is started with',
+      any: 'allow the system call bpf in the seccomp filter of svc',
       systemd: 'SystemCallFilter=@system-service bpf',
       container: 'docker run --security-opt seccomp=unconfined',
       kubernetes: 'securityContext: {seccompProfile: {type: Unconfined}}',
@@ -36,7 +36,7 @@ export const refusals = {
   },
   security_module: {
     state: 'missing',
-    what: 'svc has the capabilities and no seccomp filter, and a security module (SELinux, AppArmor, BPF LSM) refuses',
+    what: 'svc has the capabilities and no seccomp filter, but a security module (SELinux, AppArmor, BPF LSM) denies access',
     hints: {
       any: 'ausearch -m avc -c svc | audit2allow -M svc && semodule -i svc.pp',
       container: 'docker run --security-opt label=disable --security-opt apparmor=unconfined',
@@ -45,18 +45,18 @@ export const refusals = {
   },
   no_system_call: {
     state: 'missing',
-    what: 'the kernel, a sandbox (gVisor) or a seccomp filter has no system call bpf',
+    what: 'the system call bpf is not available: the kernel was built without it, or a sandbox (gVisor) or a seccomp filter hides it',
     hints: {
       container: 'docker run --runtime=runc --security-opt seccomp=unconfined',
       kubernetes:
-        'securityContext: {seccompProfile: {type: Unconfined}}, and a runtimeClassName that is no sandbox',
+        'securityContext: {seccompProfile: {type: Unconfined}}, and a runtimeClassName without a sandbox',
       kernel: 'run a kernel built with CONFIG_BPF_SYSCALL=y',
     },
   },
   refused: {
     state: 'missing',
-    what: 'the kernel refuses a program of two instructions for another reason',
-    hints: { any: 'dmesg | tail, and report it with the output of svc doctor --json' },
+    what: 'the kernel rejects a two-instruction program for another reason',
+    hints: { any: 'check dmesg | tail, and report it with the output of svc doctor --json' },
   },
 } as const satisfies Record<string, Fault>
 
@@ -72,11 +72,11 @@ export function refusalOf(
   if (code === 'ENOSYS')
     return {
       fault: 'no_system_call',
-      detail: `the system call bpf does not exist here${filtered ? '; a seccomp filter is on' : ''}`,
+      detail: `the system call bpf is not available${filtered ? '; a seccomp filter is on' : ''}`,
     }
   if (code === 'EACCES') return { fault: 'security_module', detail: `not permitted by ${modules()}` }
   if (code !== 'EPERM')
-    return { fault: 'refused', detail: `the kernel refused a program of two instructions: ${code}` }
+    return { fault: 'refused', detail: `the kernel rejected a two-instruction program: ${code}` }
   if (inUserNamespace(textOfFile(`${proc}/self/uid_map`)))
     return { fault: 'user_namespace', detail: 'not permitted: svc runs in a user namespace' }
   const known = kernelKnowsBpf(proc)
@@ -86,8 +86,8 @@ export function refusalOf(
       fault: known ? 'capabilities' : 'old_capabilities',
       detail: `not permitted: ${absent.map(name => `CAP_${name}`).join(' and ')} missing`,
     }
-  if (filtered) return { fault: 'seccomp', detail: 'not permitted in spite of the capabilities: seccomp' }
-  return { fault: 'security_module', detail: `not permitted in spite of the capabilities, by ${modules()}` }
+  if (filtered) return { fault: 'seccomp', detail: 'not permitted despite the capabilities: seccomp' }
+  return { fault: 'security_module', detail: `not permitted despite the capabilities, by ${modules()}` }
 }
 
 /** Which capabilities for tracing programs are not among `held`. SYS_ADMIN implies them. */

@@ -279,7 +279,8 @@ class Reader {
     for (let i = 0; i < type.count; i++) {
       const at = type.at + i * 12
       const variable = this.#types[this.#u32(at)]
-      if (variable?.kind !== Var) throw new BtfError(`section ${type.name} holds what is no variable`)
+      if (variable?.kind !== Var)
+        throw new BtfError(`section ${type.name} contains an entry that is not a variable`)
       const offset = offsets.get(variable.name)
       if (offset === undefined) throw new BtfError(`no symbol for the variable ${variable.name}`)
       fields.push(this.#field(variable.name, offset, variable.size))

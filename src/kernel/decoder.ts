@@ -116,7 +116,7 @@ class Running {
     const head = this.#take(headBytes)
     const kind = head.readUInt32LE(0)
     const length = head.readUInt32LE(4)
-    if (length > mostPayload) throw new DecodeError('what it wrote is no answer')
+    if (length > mostPayload) throw new DecodeError('unexpected output')
     return { kind, payload: this.#take(length) }
   }
 
@@ -184,7 +184,7 @@ export class Decoder {
    * closes. Takes 10 seconds at most. Throws `DecodeError`.
    */
   unpack(bytes: Uint8Array, most: number, origin: DecodeOrigin): number {
-    if (this.#isRefused(origin)) throw new DecodeError('its owner had too much that could not be read')
+    if (this.#isRefused(origin)) throw new DecodeError('too many unreadable files of the same owner')
     const running = this.#started()
     if (running === undefined) throw new DecodeError(this.fault)
     const fd = nativeOrThrow().memoryFile()
@@ -195,7 +195,7 @@ export class Decoder {
       closeSync(fd)
       if (error instanceof PackedError) throw error
       this.#fail(origin)
-      throw new DecodeError(`cannot unpack what xz compressed: ${errorText(error)}`, { cause: error })
+      throw new DecodeError(`cannot unpack xz data: ${errorText(error)}`, { cause: error })
     } finally {
       // What it unpacked with stays in its memory.
       this.close()
@@ -267,17 +267,17 @@ export class Decoder {
     if (performance.now() < this.#nextMs) return undefined
     let running: Running | undefined
     try {
-      if (this.#program === undefined) throw new DecodeError('svc-decode is missing beside the agent')
+      if (this.#program === undefined) throw new DecodeError('svc-decode is not installed next to the agent')
       this.starts++
       running = new Running(this.#program, nativeOrThrow())
       running.send(ask.names, Buffer.from(`${known.mangled}\0`))
-      if (nameIn(running) !== known.name) throw new DecodeError('what it wrote is no answer')
+      if (nameIn(running) !== known.name) throw new DecodeError('unexpected output')
       this.#running = running
       this.#waitMs = firstWaitMs
       this.fault = ''
     } catch (error) {
       running?.close()
-      this.fault = `svc-decode does not run: ${errorText(error)}`
+      this.fault = `svc-decode cannot run: ${errorText(error)}`
       this.#nextMs = performance.now() + this.#waitMs
       this.#waitMs = Math.min(this.#waitMs * 2, longestWaitMs)
     }
@@ -298,7 +298,7 @@ export class Decoder {
 /** It is not xz's, broken, or larger than it may be: a fault of the file alone. */
 class PackedError extends DecodeError {}
 
-const packedReasons = ['', 'it is not what xz writes', 'it is too large', 'it takes too much memory']
+const packedReasons = ['', 'not valid xz data', 'the data is too large', 'it needs too much memory']
 
 function unpackInto(running: Running, fd: number, bytes: Uint8Array, most: number): void {
   const endMs = performance.now() + mostMs
@@ -312,26 +312,25 @@ function unpackInto(running: Running, fd: number, bytes: Uint8Array, most: numbe
     if (at === 0) running.send(ask.unpack, limit, piece)
     else running.send(ask.more, piece)
     for (;;) {
-      if (performance.now() > endMs) throw new DecodeError('it takes too long')
+      if (performance.now() > endMs) throw new DecodeError('it took too long')
       const { kind, payload } = running.receive()
       if (kind === answers.end) return
       if (kind === answers.goOn) break
       if (kind !== answers.bytes) {
         const why = packedReasons[payload.length === 4 ? payload.readUInt32LE(0) : 0]
-        throw new PackedError(`cannot unpack what xz compressed: ${why ?? ''}`)
+        throw new PackedError(`cannot unpack xz data: ${why ?? ''}`)
       }
       unpacked += payload.length
-      if (unpacked > most) throw new DecodeError('it wrote more than it may')
+      if (unpacked > most) throw new DecodeError('too much output')
       for (let from = 0; from < payload.length; ) from += writeSync(fd, payload, from, payload.length - from)
     }
-    if (piece.length === 0) throw new DecodeError('what it wrote is no answer')
+    if (piece.length === 0) throw new DecodeError('unexpected output')
   }
 }
 
 function nameIn(running: Running): string {
   const { kind, payload } = running.receive()
-  if (kind !== answers.name || payload.length > mostDemangled)
-    throw new DecodeError('what it wrote is no answer')
+  if (kind !== answers.name || payload.length > mostDemangled) throw new DecodeError('unexpected output')
   return utf8Text(payload, 0, payload.length)
 }
 
@@ -343,7 +342,7 @@ function nativeOrThrow(): Native {
 
 /** Why the program does not run on this host; '' where it does. Starts it, and waits for nothing. */
 export async function tryDecoder(program = findAsset('svc-decode')): Promise<string> {
-  if (program === undefined) return 'svc-decode is missing beside the agent'
+  if (program === undefined) return 'svc-decode is not installed next to the agent'
   let child: Child
   try {
     child = startChild(program)
@@ -354,7 +353,7 @@ export async function tryDecoder(program = findAsset('svc-decode')): Promise<str
   const why = await new Promise<string>(resolve => {
     const want = frame(answers.name, known.name)
     let have = Buffer.alloc(0)
-    timer = setTimeout(() => resolve('it does not answer'), patienceMs)
+    timer = setTimeout(() => resolve('no answer'), patienceMs)
     child.on('error', error => resolve(errorText(error)))
     child.on('exit', (code, signal) =>
       resolve(code === 3 ? unconfined : `it ended: ${signal ?? `status ${code}`}`),
@@ -362,7 +361,7 @@ export async function tryDecoder(program = findAsset('svc-decode')): Promise<str
     child.stdin.on('error', () => undefined)
     child.stdout.on('data', (bytes: Buffer) => {
       have = Buffer.concat([have, bytes.subarray(0, want.length)])
-      if (have.length >= want.length) resolve(have.equals(want) ? '' : 'what it wrote is no answer')
+      if (have.length >= want.length) resolve(have.equals(want) ? '' : 'unexpected output')
     })
     child.stdin.write(frame(ask.names, `${known.mangled}\0`))
   })
@@ -371,7 +370,7 @@ export async function tryDecoder(program = findAsset('svc-decode')): Promise<str
   return why
 }
 
-const unconfined = 'the kernel, or a filter of system calls around svc, lets it not give up its rights'
+const unconfined = 'it cannot drop its privileges: the kernel or a seccomp filter forbids it'
 
 function frame(kind: number, text: string): Buffer {
   const bytes = Buffer.alloc(headBytes + text.length)

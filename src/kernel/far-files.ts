@@ -157,7 +157,7 @@ export class FarFiles {
     const key = `${mount} ${question}`
     if (this.#open.has(key)) return Promise.reject(new FarError('no answer yet'))
     const asked = new Promise<Buffer>((resolve, reject) => {
-      if (this.#queue.length >= mostQueued) throw new FarError('too many file systems are asked')
+      if (this.#queue.length >= mostQueued) throw new FarError('too many file systems are being queried')
       this.#queue.push({ question, resolve, reject })
     }).finally(() => this.#open.delete(key))
     this.#open.add(key)
@@ -183,7 +183,7 @@ export class FarFiles {
     if (this.#probe !== undefined) return this.#probe
     if (this.#closed) throw new FarError('the agent ends')
     if (this.#program === undefined) {
-      this.#warn('svc-probe is missing beside the agent')
+      this.#warn('svc-probe is not installed next to the agent')
       throw new FarError('no probe')
     }
     const now = performance.now()
@@ -212,7 +212,7 @@ export class FarFiles {
   #warn(reason: string): void {
     if (this.#warned) return
     this.#warned = true
-    this.#log.warn('file systems that may hang are not read: their probe does not run', { reason })
+    this.#log.warn('remote file systems are not read: svc-probe cannot run', { reason })
   }
 
   #answered(id: number, errno: number, payload: Buffer): void {
@@ -284,7 +284,7 @@ class Probe {
         .split(' ')
         .map(Number)
       if (!(id > 0 && errno >= 0 && length >= 0 && length <= mostAnswerBytes)) {
-        this.#events.ended('it wrote what is no answer')
+        this.#events.ended('unexpected output')
         return
       }
       if (rest.length < end + 1 + length) {

@@ -87,7 +87,7 @@ test('what is not there, not a file or has no end is no reason to wait', t => {
   assert.deepEqual([proc.list('none'), proc.list('pipe'), proc.directories('.')], [[], [], ['directory']])
   assert.throws(() => whole.text('dev/zero'), /longer than 67108864 bytes/)
   writeFileSync(join(root, 'word'), 'x')
-  assert.throws(() => proc.number('word'), /cannot read .*\/word: no number/)
+  assert.throws(() => proc.number('word'), /cannot read .*\/word: not a number/)
 })
 
 test('a device of the network that took the name of another one is read anew', {

@@ -247,7 +247,7 @@ class Directory implements Tree {
     const text = this.find(path)
     if (text === undefined) return undefined
     const value = decimal(text)
-    if (Number.isNaN(value)) throw new Error(`cannot read ${this.at(path)}: no number`)
+    if (Number.isNaN(value)) throw new Error(`cannot read ${this.at(path)}: not a number`)
     return value
   }
 

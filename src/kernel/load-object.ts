@@ -43,7 +43,7 @@ export function loadBuild(
 ): BpfObject {
   const file = build === 'old' ? oldFile(name) : `${name}.bpf.o`
   const path = findAsset(file)
-  if (path === undefined) throw new Error(`cannot find ${file}: install the package anew`)
+  if (path === undefined) throw new Error(`cannot find ${file}: reinstall the package`)
   return BpfObject.load(native, readFileSync(path), {
     ...options,
     name,

@@ -37,7 +37,7 @@ function run(script: string, options: { uid?: number; flags?: string[] } = {}): 
   return JSON.parse(child.stdout || 'null')
 }
 
-test('a library that is missing is named, with the package that has it', () => {
+test('a library that is missing is named, with the package that contains it', () => {
   inDirectory(directory => {
     const addon = readFileSync(findAsset('svc.node')!)
     const at = addon.indexOf('libbpf.so.1\0')

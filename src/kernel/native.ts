@@ -401,7 +401,7 @@ export function loadNative(): Native | Unsupported {
   if (!path) {
     return new Unsupported(
       `cannot find the native addon svc.node in ${assetDirectories.join(' or ')}`,
-      'install the package anew, or run tools/setup in a source tree',
+      'reinstall the package, or run tools/setup in a source tree',
     )
   }
   const native = loadNativeFrom(path)
@@ -432,7 +432,7 @@ function explain(path: string, message: string): Unsupported {
   if (missing) {
     return new Unsupported(
       `cannot load the native addon: the library ${missing} is missing`,
-      `apt-get install ${packages[missing] ?? `the package that has ${missing}`}`,
+      `apt-get install ${packages[missing] ?? `the package that contains ${missing}`}`,
     )
   }
   if (/version `LIBBPF_/.test(message)) {
@@ -441,7 +441,7 @@ function explain(path: string, message: string): Unsupported {
       'install libbpf 1.0 or newer (apt-get install libbpf1)',
     )
   }
-  return new Unsupported(`cannot load the native addon ${path}: ${message}`, 'install the package anew')
+  return new Unsupported(`cannot load the native addon ${path}: ${message}`, 'reinstall the package')
 }
 
 /** A cursor at the start of a map, for `mapReadBatch`; fill it with zeros to start again. */

@@ -6,25 +6,25 @@ export type State = 'ok' | 'limited' | 'missing' | 'unknown' | 'note'
 
 /** What users get, by topic of `svc doctor`, in the order in which it is shown. */
 export const groups = {
-  runtime: { title: 'Runtime', gives: 'a runtime that is tested, safe and small' },
-  traces: { title: 'Traces', gives: 'spans and request metrics of every process, by eBPF' },
-  processes: { title: 'Processes', gives: 'names of services, and so whose spans and metrics these are' },
+  runtime: { title: 'Runtime', gives: 'a runtime that is tested, secure and small' },
+  traces: { title: 'Traces', gives: 'spans and request metrics of every process, through eBPF' },
+  processes: { title: 'Processes', gives: 'service names for spans and metrics' },
   profiles: {
     title: 'Profiles',
-    gives: 'stacks of every process and of the kernel, with names of functions',
+    gives: 'stacks of every process and of the kernel, with function names',
   },
   kernel: {
     title: 'Kernel counts',
-    gives: 'connections and flows, system calls, and programs that start and end, by eBPF',
+    gives: 'connections and flows, system calls, and process starts and ends, through eBPF',
   },
-  host: { title: 'Host metrics', gives: 'metrics of this host, as the node exporter has them' },
-  discovery: { title: 'Discovery', gives: 'names of containers, pods and the cloud on all telemetry' },
+  host: { title: 'Host metrics', gives: 'metrics of this host, as in the node exporter' },
+  discovery: { title: 'Discovery', gives: 'container, pod and cloud names on all telemetry' },
   logs: { title: 'Logs', gives: 'logs of containers, files and the journal' },
-  gpu: { title: 'GPUs', gives: 'metrics of graphics processors' },
+  gpu: { title: 'GPUs', gives: 'GPU metrics' },
   scraping: { title: 'Scraping', gives: 'metrics of Prometheus targets' },
   management: { title: 'Management API', gives: 'health, readiness, metrics, status and administration' },
   export: { title: 'Export', gives: 'telemetry at its receiver, over OTLP' },
-  configuration: { title: 'Configuration', gives: 'an agent that does what was asked of it' },
+  configuration: { title: 'Configuration', gives: 'an agent that runs as configured' },
   commands: { title: 'Local commands', gives: 'commands on this host that reach the running agent' },
 } as const
 export type Topic = keyof typeof groups
@@ -67,7 +67,7 @@ export interface Declaration<F extends string = string> {
   readonly group: Topic
   /** What it is for; one sentence without its full stop. */
   readonly summary: string
-  /** What does not work without it, to be read after “you lose”. */
+  /** What does not work without it, to be read after “Loss:”. */
   readonly lose: string
   /** What grants it to an agent that is not root. */
   readonly capabilities?: readonly Capability[]

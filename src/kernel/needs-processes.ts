@@ -8,20 +8,20 @@ import { capabilityHints, type Finding, need } from './need.ts'
 /** Number of the first pid namespace, the same on every machine (PROC_PID_INIT_INO, include/linux/proc_ns.h). */
 const hostPidNamespace = 'pid:[4026531836]'
 
-const shortNames = 'names of services: processes are named by their short name only'
+const shortNames = 'service names: processes have only their short name'
 
 /** The host's numbers of processes, which the kernel gives and /proc is read by. */
 export const hostPid = need({
   name: 'host pid namespace',
   group: 'processes',
-  summary: 'svc sees the processes of the host under the numbers that the kernel gives',
+  summary: 'svc sees the processes of the host under the pids that the kernel uses',
   lose: shortNames,
   faults: {
     own: {
       state: 'limited',
-      what: 'svc runs in a pid namespace of its own, as containers do',
+      what: 'svc runs in its own pid namespace, as containers do',
       hints: {
-        any: 'run with the host’s pid namespace (docker run --pid=host, in Kubernetes hostPID: true)',
+        any: 'use the host’s pid namespace (docker run --pid=host, in Kubernetes hostPID: true)',
         systemd: 'PrivatePIDs=no',
         container: 'docker run --pid=host',
         kubernetes: 'hostPID: true',
@@ -41,10 +41,10 @@ export const hostPid = need({
       return { fault: 'unreadable', detail: `cannot read /proc/self/ns/pid: ${errorText(error)}` }
     }
     return namespace === hostPidNamespace
-      ? { ok: 'process numbers are those of the host' }
+      ? { ok: 'pids are those of the host' }
       : {
           fault: 'own',
-          detail: 'svc runs in a pid namespace of its own, where the kernel’s process numbers mean nothing',
+          detail: 'svc runs in its own pid namespace, where the kernel’s pids are not valid',
         }
   },
 })
@@ -56,13 +56,13 @@ export const foreignProcesses = need({
   name: 'processes of others',
   group: 'processes',
   summary:
-    'svc reads the executable, working directory and environment of other users’ processes; it is tried on those that run',
-  lose: 'names of services: these processes are named by their command line, without their OTEL_SERVICE_NAME',
+    'svc reads the executable, working directory and environment of other users’ processes; checked on the running ones',
+  lose: 'service names: these processes are named after their command line, without their OTEL_SERVICE_NAME',
   capabilities: ['SYS_PTRACE', 'DAC_READ_SEARCH'],
   faults: {
     denied: {
       state: 'limited',
-      what: 'the kernel refuses; Docker’s and Kubernetes’ AppArmor profile refuses even with the capabilities',
+      what: 'the kernel denies access; the AppArmor profile of Docker and Kubernetes does so even with the capabilities',
       hints: {
         ...access,
         container: `${access.container} --security-opt apparmor=unconfined`,
@@ -83,13 +83,13 @@ export const foreignProcesses = need({
     },
     protected: {
       state: 'note',
-      what: 'svc has the right, and single processes are protected even from that by a security module',
-      hints: { any: 'none needed: these processes are named by their command line' },
+      what: 'svc has the permission, but a security module protects single processes',
+      hints: { any: 'none needed: these processes are named after their command line' },
     },
     none: {
       state: 'unknown',
-      what: 'no process of another user runs where svc looks, so there is none to try it on',
-      hints: { any: 'fix the pid namespace first, or run svc doctor processes again later' },
+      what: 'no process of another user is visible, so this cannot be checked',
+      hints: { any: 'fix the pid namespace first, or rerun svc doctor processes later' },
     },
   },
   try: () => tryProcesses('/proc'),
@@ -116,8 +116,8 @@ export function tryProcesses(proc: string): Finding<'denied' | 'hidden' | 'prote
       if (codes[i] !== '') denied.set(part, (denied.get(part) ?? 0) + 1)
   }
   if (hidden !== '')
-    return { fault: 'hidden', detail: `${proc} is mounted with ${hidden}: processes of others are hidden` }
-  if (tried === 0) return { fault: 'none', detail: 'no process of another user runs here' }
+    return { fault: 'hidden', detail: `${proc} is mounted with ${hidden}: other users’ processes are hidden` }
+  if (tried === 0) return { fault: 'none', detail: 'no process of another user is visible' }
   if (refused === 0) return { ok: `${tried} other ${tried === 1 ? 'process' : 'processes'} can be read` }
   return {
     fault: mayRead() && 2 * refused < tried ? 'protected' : 'denied',

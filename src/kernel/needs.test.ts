@@ -137,7 +137,7 @@ test('/proc that hides processes is told, in both its forms', { skip }, () => {
 })
 
 test('a kernel before 5.11 counts locked memory, which not everybody may lift', { skip }, () => {
-  assert.deepEqual(tryLockedMemory('5.11.0-rc1'), { ok: 'not limited, since Linux 5.11' })
+  assert.deepEqual(tryLockedMemory('5.11.0-rc1'), { ok: 'no limit since Linux 5.11' })
   const script = `import { tryLockedMemory } from ${JSON.stringify(import.meta.resolve('./needs.ts'))}
     console.log(JSON.stringify(tryLockedMemory('5.10.0-32-amd64')))`
   const limited = 'ulimit -l 64 && exec setpriv --inh-caps=-all --bounding-set=-all "$@"'

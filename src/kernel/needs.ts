@@ -16,21 +16,21 @@ const backports = 'on Debian 12: apt install -t bookworm-backports linux-image-a
 /** A need that cannot be tried before another one is met. */
 const untried = {
   state: 'unknown',
-  what: 'it cannot be tried while svc may not load programs, or without the native addon',
-  hints: { any: 'fix what is missing above, then run svc doctor traces again' },
+  what: 'this cannot be checked until svc may load programs and has the native addon',
+  hints: { any: 'fix what is missing above, then rerun svc doctor traces' },
 } as const satisfies Fault
 
 /** First kernel with eBPF tracing as the specification asks for it. */
 export const kernelVersion = need({
   name: 'kernel',
   group: 'traces',
-  summary: 'The kernel is new enough for eBPF that traces',
-  lose: 'everything by eBPF',
+  summary: 'The kernel is new enough for eBPF tracing',
+  lose: 'all features that use eBPF',
   faults: {
     too_old: {
       state: 'missing',
       what: 'the kernel is older than 4.18',
-      hints: { kernel: 'run Linux 6.3 or newer, which the capture of requests takes' },
+      hints: { kernel: 'run Linux 6.3 or newer, which capturing requests needs' },
     },
   },
   try: () => {
@@ -45,17 +45,17 @@ export const kernelVersion = need({
 export const addon = need({
   name: 'native addon',
   group: 'traces',
-  summary: 'The part of svc that speaks to the kernel, svc.node, loads with its libraries',
+  summary: 'svc.node, the part of svc that talks to the kernel, loads with its libraries',
   lose: tracing,
   faults: {
     absent: {
       state: 'missing',
-      what: 'svc.node is not where the package has it',
-      hints: { package: 'install the package of svc anew; in a source tree: bash tools/setup' },
+      what: 'svc.node is not where the package installs it',
+      hints: { package: 'reinstall the svc package; in a source tree: bash tools/setup' },
     },
     library: {
       state: 'missing',
-      what: 'a library that svc.node is linked to is not installed',
+      what: 'a library that svc.node needs is not installed',
       hints: {
         package:
           'apt-get install libbpf1 libelf1 zlib1g, or dnf install libbpf elfutils-libelf zlib, or apk add libbpf libelf zlib',
@@ -68,8 +68,8 @@ export const addon = need({
     },
     broken: {
       state: 'missing',
-      what: 'svc.node does not load: another architecture, another C library, or a damaged file',
-      hints: { package: 'install the package of svc for this architecture (uname -m) and for glibc' },
+      what: 'svc.node cannot be loaded: wrong architecture, wrong C library, or a damaged file',
+      hints: { package: 'install the svc package for this architecture (uname -m) and for glibc' },
     },
   },
   try: () => {
@@ -86,14 +86,14 @@ export const addon = need({
 export const loadPrograms = need({
   name: 'eBPF programs',
   group: 'traces',
-  summary: 'svc may load programs that trace; a program of two instructions is loaded and let go',
+  summary: 'svc may load tracing programs; a two-instruction program is loaded and unloaded',
   lose: tracing,
   capabilities: ['BPF', 'PERFMON'],
   faults: { ...refusals, untried },
   try: () =>
     withNative(native => {
       const code = native.tryLoad(programType.rawTracepoint, returnZero)
-      return code === '' ? { ok: 'a program of two instructions was loaded' } : refusalOf(code)
+      return code === '' ? { ok: 'a two-instruction program was loaded' } : refusalOf(code)
     }),
 })
 
@@ -101,18 +101,18 @@ export const loadPrograms = need({
 export const kernelMemory = need({
   name: 'kernel memory',
   group: 'traces',
-  summary: 'Programs may read kernel memory; one that does is loaded and let go, without being run',
+  summary: 'Programs may read kernel memory; one that does is loaded and unloaded without running it',
   lose: tracing,
   faults: {
     lockdown: {
       state: 'missing',
-      what: 'the kernel is locked down in mode `confidentiality`; the mode `integrity` lets svc work',
+      what: 'the kernel is locked down in mode `confidentiality`; svc works in mode `integrity`',
       hints: { kernel: 'boot with lockdown=integrity (or without lockdown=) on the kernel’s command line' },
     },
     too_old: {
       state: 'missing',
       what: 'the kernel is older than 5.5 and has no helper bpf_probe_read_kernel',
-      hints: { kernel: 'run Linux 6.3 or newer, which the capture of requests takes' },
+      hints: { kernel: 'run Linux 6.3 or newer, which capturing requests needs' },
     },
     untried,
   },
@@ -123,7 +123,7 @@ export const kernelMemory = need({
       if (code === '') return { ok: 'a program that reads it was loaded' }
       return {
         fault: atLeast(release(), 5, 5) ? 'lockdown' : 'too_old',
-        detail: `the kernel refused a program that reads it: ${code}`,
+        detail: `the kernel rejected a program that reads it: ${code}`,
       }
     }),
 })
@@ -134,12 +134,12 @@ const vmlinux = '/sys/kernel/btf/vmlinux'
 export const btf = need({
   name: 'BTF',
   group: 'traces',
-  summary: `The kernel describes its types in ${vmlinux}, so that programs can be fitted to it`,
+  summary: `The kernel describes its types in ${vmlinux}, so that programs can adapt to it`,
   lose: tracing,
   faults: {
     absent: {
       state: 'missing',
-      what: 'the kernel was built without BTF, or /sys is not that of the host',
+      what: 'the kernel was built without BTF, or /sys is not the host’s',
       hints: {
         any: 'run a kernel built with CONFIG_DEBUG_INFO_BTF=y (Debian 11, Ubuntu 20.10, RHEL 8.2 and newer have it)',
         container: 'docker run -v /sys:/sys:ro',
@@ -148,7 +148,7 @@ export const btf = need({
     },
     unreadable: {
       state: 'missing',
-      what: 'the file is there and may not be read',
+      what: 'the file exists but cannot be read',
       hints: {
         any: 'chmod a+r /sys/kernel/btf/vmlinux',
         container: 'docker run -v /sys:/sys:ro --security-opt systempaths=unconfined',
@@ -178,14 +178,14 @@ export const socketTracepoints = need({
   faults: {
     absent: {
       state: 'missing',
-      what: 'the kernel is older than 6.3: requests are captured by system calls, which costs more and tells less',
+      what: 'the kernel is older than 6.3: requests are captured at system calls, which costs more and shows less',
       lose: 'exact counts above the budget, TLS before Linux 5.10, and some of the speed',
       hints: { kernel: `run Linux 6.3 or newer; ${backports}` },
     },
     untried: {
       state: 'unknown',
-      what: 'the kernel’s types cannot be read (see BTF), or the native addon is missing',
-      hints: { any: 'fix what is missing above, then run svc doctor traces again' },
+      what: 'the kernel types cannot be read (see BTF), or the native addon is missing',
+      hints: { any: 'fix what is missing above, then rerun svc doctor traces' },
     },
   },
   try: () =>
@@ -215,13 +215,12 @@ const callFields: Readonly<Record<string, readonly string[]>> = {
 export const syscallTracepoints = need({
   name: 'system call tracepoints',
   group: 'traces',
-  summary:
-    'The kernel shows the tracepoints of system calls, by which requests are captured before Linux 6.3',
+  summary: 'The kernel has tracepoints for system calls, which capture requests before Linux 6.3',
   lose: `${tracing} before Linux 6.3`,
   faults: {
     absent: {
       state: 'missing',
-      what: 'tracefs is not mounted, may not be read, or the kernel was built without CONFIG_FTRACE_SYSCALLS',
+      what: 'tracefs is not mounted or not readable, or the kernel was built without CONFIG_FTRACE_SYSCALLS',
       hints: {
         any: 'mount -t tracefs tracefs /sys/kernel/tracing',
         container: 'docker run -v /sys/kernel/tracing:/sys/kernel/tracing:ro',
@@ -231,13 +230,13 @@ export const syscallTracepoints = need({
     },
     other: {
       state: 'missing',
-      what: 'the records of these tracepoints are laid out in another way than svc knows',
-      hints: { kernel: 'run Linux 6.3 or newer, which needs none of them' },
+      what: 'the record layout of these tracepoints is unknown to svc',
+      hints: { kernel: 'run Linux 6.3 or newer, where svc does not need them' },
     },
   },
   try: () =>
     'ok' in socketTracepoints.try()
-      ? { ok: 'not needed: the socket tracepoints are there' }
+      ? { ok: 'not needed: the socket tracepoints are available' }
       : triedSyscallTracepoints(),
 })
 
@@ -252,23 +251,23 @@ function triedSyscallTracepoints(): Finding<'absent' | 'other'> {
     for (const [i, name] of names.entries()) {
       const at = 16 + 8 * i
       if (!fields.some(field => field.name === name && field.offset === at && field.size === 8))
-        return { fault: 'other', detail: `${tracepoint} has no ${name} at byte ${at}` }
+        return { fault: 'other', detail: `${tracepoint} does not have ${name} at byte ${at}` }
     }
   }
-  return { ok: 'sys_enter_read and its kind' }
+  return { ok: 'sys_enter_read and similar' }
 }
 
 /** Linux 5.8. */
 export const ringBuffer = need({
   name: 'ring buffer',
   group: 'traces',
-  summary: 'The kernel can hand over records in a ring buffer (Linux 5.8); one is made and let go',
+  summary: 'The kernel can pass records through a ring buffer (Linux 5.8); one is created and removed',
   lose: tracing,
   faults: {
     absent: {
       state: 'missing',
-      what: 'the kernel is older than 5.8, or has no memory for a ring buffer of one page',
-      hints: { kernel: 'run Linux 5.8 or newer; 6.3 for the capture of requests' },
+      what: 'the kernel is older than 5.8, or lacks memory for a ring buffer of one page',
+      hints: { kernel: 'run Linux 5.8 or newer; 6.3 for capturing requests' },
     },
     untried,
   },
@@ -277,8 +276,8 @@ export const ringBuffer = need({
       if (native.tryLoad(programType.rawTracepoint, returnZero) !== '') return cannotLoad
       const answer = native.probeMapType(mapType.ringbuf)
       if (answer === 1) return { ok: 'BPF_MAP_TYPE_RINGBUF' }
-      if (answer < 0) return { fault: 'untried', detail: `the probe failed with errno ${-answer}` }
-      return { fault: 'absent', detail: 'a ring buffer could not be made' }
+      if (answer < 0) return { fault: 'untried', detail: `the check failed with errno ${-answer}` }
+      return { fault: 'absent', detail: 'a ring buffer could not be created' }
     }),
 })
 
@@ -286,12 +285,12 @@ export const ringBuffer = need({
 export const lockedMemory = need({
   name: 'locked memory',
   group: 'traces',
-  summary: 'Kernels before 5.11 count maps against the limit on locked memory, which svc lifts for itself',
+  summary: 'Kernels before 5.11 count maps against the locked memory limit, which svc lifts for itself',
   lose: tracing,
   faults: {
     limit: {
       state: 'missing',
-      what: 'the kernel is older than 5.11, and svc may not lift its limit on locked memory',
+      what: 'the kernel is older than 5.11, and svc may not lift its locked memory limit',
       hints: {
         any: 'ulimit -l unlimited',
         systemd: 'LimitMEMLOCK=infinity',
@@ -306,7 +305,7 @@ export const lockedMemory = need({
 
 /** On a kernel that calls itself `version`. */
 export function tryLockedMemory(version: string): Finding<'limit' | 'untried'> {
-  if (atLeast(version, 5, 11)) return { ok: 'not limited, since Linux 5.11' }
+  if (atLeast(version, 5, 11)) return { ok: 'no limit since Linux 5.11' }
   return withNative(native => {
     try {
       native.bumpMemlock()
@@ -349,7 +348,7 @@ export function firstMissing(wanted: readonly Need[]): Missing | undefined {
 
 /** What an agent in a pid namespace of its own does less, and the hint. */
 export const ownPids = {
-  detail: 'svc runs in a pid namespace of its own, where the kernel’s process numbers mean nothing',
+  detail: 'svc runs in its own pid namespace, where the kernel’s pids are not valid',
   lose: hostPid.lose,
   get hint(): string {
     return hintText(hostPid.faults.own.hints)
@@ -371,13 +370,13 @@ const readKernel = new Uint8Array([
 
 const cannotLoad = {
   fault: 'untried',
-  detail: 'cannot be tried without the right to load programs',
+  detail: 'cannot be checked without permission to load programs',
 } as const
 
 function withNative<F extends string>(probe: (native: Native) => Finding<F>): Finding<F | 'untried'> {
   const native = loadNative()
   if (!(native instanceof Unsupported)) return probe(native)
-  return { fault: 'untried', detail: 'cannot be tried without the native addon' }
+  return { fault: 'untried', detail: 'cannot be checked without the native addon' }
 }
 
 /** Whether a kernel that calls itself `version` is that one or newer. */

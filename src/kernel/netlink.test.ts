@@ -85,7 +85,7 @@ test('a refusal is an error with its code, and the next question is answered', (
   assert.throws(() => ask(250), { code: 'ENOTSUP' })
   assert.throws(
     () => askKernel(protocols.route, { type: 18, payload: Buffer.alloc(16) }, () => ask(18)),
-    /an answer is still being read/,
+    /the previous answer is still being read/,
   )
   ask(18)
 })

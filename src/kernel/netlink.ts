@@ -112,7 +112,7 @@ export function askKernel(
   { type, dump = true, payload }: { type: number; dump?: boolean; payload: Uint8Array },
   each: (message: Message) => void,
 ): void {
-  if (isBusy) throw new Error('cannot ask over netlink: an answer is still being read')
+  if (isBusy) throw new Error('cannot send a netlink request: the previous answer is still being read')
   const request = Buffer.alloc(headerBytes + payload.length)
   request.writeUInt32LE(request.length, 0)
   request.writeUInt16LE(type, 4)

@@ -53,7 +53,8 @@ export class ProbeChannel {
   /** `text`: what native/probe/probe.c calls PATH. */
   ask(id: number, operation: string, limit: number, text: string): void {
     const request = `${id} ${operation} ${limit} ${Buffer.from(text).toString('hex')}\n`
-    if (again(() => writeSync(this.#fd, request)) !== request.length) throw new Error('it does not read')
+    if (again(() => writeSync(this.#fd, request)) !== request.length)
+      throw new Error('it does not read its input')
   }
 
   /**
@@ -70,7 +71,7 @@ export class ProbeChannel {
       const head = this.#line(endMs)
       if (head === undefined) return undefined
       const [answered = 0, errno = 0, length = 0] = head.text.split(' ').map(Number)
-      if (length > mostAnswerBytes) throw new Error('what it wrote is no answer')
+      if (length > mostAnswerBytes) throw new Error('unexpected output')
       // What is there of it stays, and is read with the next question.
       if (!this.#fill(head.end + length, endMs)) return undefined
       const answer = { errno, payload: this.#buffer.subarray(head.end, head.end + length) }
@@ -90,7 +91,7 @@ export class ProbeChannel {
       if (!this.#fill(wanted, endMs)) return undefined
       const newline = this.#buffer.subarray(0, Math.min(this.#end, 64)).indexOf(10)
       if (newline >= 0) return { text: this.#buffer.toString('latin1', 0, newline), end: newline + 1 }
-      if (this.#end >= 64) throw new Error('what it wrote is no answer')
+      if (this.#end >= 64) throw new Error('unexpected output')
     }
   }
 

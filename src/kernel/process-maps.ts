@@ -29,7 +29,7 @@ let buffer = Buffer.allocUnsafe(chunkBytes)
  * the lock of its memory.
  */
 export function readMappings(procDir: string, pid: number): Mapping[] {
-  if (!processStrings.isFree(procDir, pid)) throw new Error('the process keeps the lock of its memory')
+  if (!processStrings.isFree(procDir, pid)) throw new Error('the process holds its memory lock')
   const length = readAll(`${procDir}/${pid}/maps`)
   const found = [...mappingsIn(buffer.subarray(0, length))].filter(mapping => mapping !== undefined)
   if (buffer.length > 4 * chunkBytes) buffer = Buffer.allocUnsafe(chunkBytes)

@@ -92,7 +92,7 @@ test('signs of life come as often as asked for, while the process does its work'
   await pause(300)
   assert.deepEqual(await socket.take(), [])
   assert.equal(said.length, 1)
-  assert.match(said[0]!, /"level":"error".*the service manager restarts it unless that ends.*11\.0 s/)
+  assert.match(said[0]!, /"level":"error".*the service manager restarts it unless it recovers.*11\.0 s/)
   stuck = undefined
   await socket.told(/^WATCHDOG=1$/)
 })
@@ -150,7 +150,7 @@ test('a manager that cannot be told is logged once, and nothing else happens', a
     await pause(50)
     service.stopping(1, 'ends')
     assert.equal(said.length, 1, said.join(''))
-    assert.match(said[0]!, /"level":"warn".*cannot tell the service manager how svc is/)
+    assert.match(said[0]!, /"level":"warn".*cannot report the state of svc to the service manager/)
     said.length = 0
   }
 })

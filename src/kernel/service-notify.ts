@@ -99,7 +99,7 @@ export class ServiceNotify {
 
   #noteStuck(stuck: string | undefined): void {
     if (stuck !== undefined && !this.#wasStuck && this.#watchdogMs !== undefined)
-      this.#log.error('the agent is stuck, and the service manager restarts it unless that ends', {
+      this.#log.error('the agent is stuck; the service manager restarts it unless it recovers', {
         reason: stuck,
         watchdog_ms: this.#watchdogMs,
       })
@@ -137,9 +137,9 @@ export class ServiceNotify {
       return native.sendDatagram(this.#address, Buffer.from(text))
     } catch (error) {
       if (!this.#refused)
-        this.#log.warn('cannot tell the service manager how svc is', {
+        this.#log.warn('cannot report the state of svc to the service manager', {
           error: errorText(error),
-          hint: 'set Type=exec and no WatchdogSec= in the unit, or fix the socket that NOTIFY_SOCKET named',
+          hint: 'set Type=exec and remove WatchdogSec= in the unit, or fix the socket named by NOTIFY_SOCKET',
         })
       this.#refused = true
       return true

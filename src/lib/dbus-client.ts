@@ -65,10 +65,10 @@ export class DBusClient {
   }
 
   async #with<T>(signal: AbortSignal, use: (session: Session) => Promise<T>): Promise<T> {
-    if (signal.aborted) throw new Error('cannot ask over D-Bus: no time is left')
+    if (signal.aborted) throw new Error('D-Bus call failed: timed out before it was sent')
     if (this.#session === undefined || this.#session.hasFailed) this.#session = new Session(this.#options)
     const session = this.#session
-    const late = () => session.fail(new Error('cannot ask over D-Bus: no answer came in time'))
+    const late = () => session.fail(new Error('D-Bus call failed: no answer in time'))
     signal.addEventListener('abort', late, { once: true })
     try {
       await session.ready
@@ -80,7 +80,7 @@ export class DBusClient {
 
   /** Ends the connection and all calls under way. A later call connects again. */
   close(): void {
-    this.#session?.fail(new Error('cannot ask over D-Bus: the connection was closed'))
+    this.#session?.fail(new Error('D-Bus call failed: the connection was closed'))
     this.#session = undefined
   }
 }
@@ -126,7 +126,8 @@ class Session {
   call(request: DBusRequest): Promise<readonly DBusValue[]> {
     return new Promise((resolve, reject) => {
       if (this.#failure !== undefined) throw this.#failure
-      if (this.#waiting.size >= mostCalls) throw new Error(`cannot ask over D-Bus: ${mostCalls} calls wait`)
+      if (this.#waiting.size >= mostCalls)
+        throw new Error(`D-Bus call failed: ${mostCalls} calls are already waiting`)
       const serial = (this.#lastSerial % 0xffffffff) + 1
       const bytes = encodeCall(serial, request)
       this.#lastSerial = serial
@@ -165,7 +166,7 @@ class Session {
           resolve()
         })
         socket.once('close', () => {
-          if (isOpen) this.fail(new Error(`cannot ask over D-Bus: ${fault}`))
+          if (isOpen) this.fail(new Error(`D-Bus call failed: ${fault}`))
           resolve()
         })
       })
@@ -217,7 +218,7 @@ class Session {
     if (waiting === undefined) return
     if (type === messageTypes.reply && signature !== waiting.returns)
       throw new Error(
-        `an answer is of type "${printable(signature)}" where "${waiting.returns}" was asked for`,
+        `an answer is of type "${printable(signature)}" where "${waiting.returns}" was expected`,
       )
     const values = type === messageTypes.reply || signature === 's' ? message.body() : []
     this.#waiting.delete(replySerial)
@@ -279,7 +280,7 @@ export function parseDBusAddress(address: string): readonly string[] {
   }
   if (sockets.length === 0)
     throw new Error(
-      `cannot use the D-Bus address "${address}": it names no Unix socket, as unix:path=/run/bus does`,
+      `cannot use the D-Bus address "${address}": not a Unix socket address such as unix:path=/run/bus`,
     )
   return sockets
 }

@@ -78,7 +78,7 @@ function text(field: number, signature: string, value: string): DBusValue {
 export function messageSize(prefix: Buffer): number {
   const order = prefix[0]
   if (order !== littleEndian && order !== bigEndian) throw new Error('a message has no byte order')
-  if (prefix[3] !== 1) throw new Error(`a message is of version ${prefix[3]} of the protocol`)
+  if (prefix[3] !== 1) throw new Error(`a message has version ${prefix[3]} of the protocol`)
   const number = (at: number) => (order === littleEndian ? prefix.readUInt32LE(at) : prefix.readUInt32BE(at))
   const size = Math.ceil((prefixBytes + number(12)) / 8) * 8 + number(4)
   if (size > mostMessageBytes)

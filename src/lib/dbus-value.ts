@@ -51,7 +51,7 @@ const alignments: Readonly<Record<string, number>> = {
 function parseSignature(signature: string): readonly Type[] {
   if (signature.length > 255) throw new Error('a signature is longer than 255 characters')
   let at = 0
-  const wrong = () => new Error(`"${signature.replace(/[^!-~]/g, '?')}" is no signature`)
+  const wrong = () => new Error(`"${signature.replace(/[^!-~]/g, '?')}" is not a signature`)
   const one = (depth: number, inArray: boolean): Type => {
     const code = signature[at++]
     if (code === undefined || depth > mostDepth || !Object.hasOwn(alignments, code)) throw wrong()
@@ -120,14 +120,14 @@ export class DBusWriter {
     else if (code === 'v') {
       const variant = value as DBusVariant
       const [inner, ...more] = parseSignature(variant.signature)
-      if (inner === undefined || more.length > 0) throw new Error('cannot write a variant: not one type')
+      if (inner === undefined || more.length > 0)
+        throw new Error('cannot write a variant: not exactly one type')
       this.#text('g', variant.signature)
       this.#value(inner, variant.value, depth + 1)
     } else if (code === 'a') this.#array(parts[0]!, value as Uint8Array | readonly DBusValue[], depth)
     else {
       const fields = value as readonly DBusValue[]
-      if (fields.length !== parts.length)
-        throw new Error('cannot write a struct: a field is missing or too much')
+      if (fields.length !== parts.length) throw new Error('cannot write a struct: wrong number of fields')
       for (const [i, part] of parts.entries()) this.#value(part, fields[i]!, depth + 1)
     }
   }
@@ -135,7 +135,7 @@ export class DBusWriter {
   #text(code: string, text: string): void {
     const size = Buffer.byteLength(text)
     if (/[\0\p{Surrogate}]/u.test(text) || (code === 'o' && !isObjectPath(text)))
-      throw new Error('cannot write a text: D-Bus has none such')
+      throw new Error('cannot write a text: D-Bus does not allow its characters')
     const start = this.#at + (code === 'g' ? 1 : 4)
     const end = this.#room(start - this.#at + size + 1)
     if (code === 'g') this.#bytes.writeUInt8(size, this.#at)
@@ -185,14 +185,14 @@ export class DBusReader {
 
   align(to: number): void {
     const end = this.#skip((to - (this.#at % to)) % to, 0)
-    for (let at = this.#at; at < end; at++) if (this.#bytes[at] !== 0) throw new Error('a gap is not zero')
+    for (let at = this.#at; at < end; at++) if (this.#bytes[at] !== 0) throw new Error('padding is not zero')
     this.#at = end
   }
 
   /** The end of so many bytes from here. Throws where the message ends before, or before `after` more. */
   #skip(size: number, after: number): number {
     const end = this.#at + size
-    if (end + after > this.#bytes.length) throw new Error('a value goes beyond its message')
+    if (end + after > this.#bytes.length) throw new Error('a value is larger than its message')
     return end
   }
 
@@ -207,7 +207,7 @@ export class DBusReader {
     if (code !== 'v') return this.#fixed(code)
     const signature = this.#text('g')
     const [inner, ...more] = parseSignature(signature)
-    if (inner === undefined || more.length > 0) throw new Error('a variant is not of one type')
+    if (inner === undefined || more.length > 0) throw new Error('a variant does not have exactly one type')
     return { signature, value: this.#value(inner, depth + 1) }
   }
 
@@ -234,10 +234,10 @@ export class DBusReader {
     const size = code === 'g' ? (this.#fixed('y') as number) : (this.#fixed('u') as number)
     const end = this.#skip(size, 1)
     const raw = this.#bytes.subarray(this.#at, end)
-    if (this.#bytes[end] !== 0 || raw.includes(0) || !isUtf8(raw)) throw new Error('a text is not one')
+    if (this.#bytes[end] !== 0 || raw.includes(0) || !isUtf8(raw)) throw new Error('invalid string')
     this.#at = end + 1
     const text = raw.toString('utf8')
-    if (code === 'o' && !isObjectPath(text)) throw new Error('an object path is not one')
+    if (code === 'o' && !isObjectPath(text)) throw new Error('invalid object path')
     return text
   }
 
@@ -252,7 +252,7 @@ export class DBusReader {
     }
     const values: DBusValue[] = []
     while (this.#at < end) values.push(this.#value(element, depth + 1))
-    if (this.#at !== end) throw new Error('an array does not end where it says')
+    if (this.#at !== end) throw new Error('the length of an array is wrong')
     return values
   }
 }

@@ -232,7 +232,7 @@ function askForTunnel(socket: Socket, target: string, proxy: ProxyTarget): Promi
       answer = Buffer.concat([answer, chunk])
       const end = answer.indexOf('\r\n\r\n')
       if (end < 0) {
-        if (answer.length > maxProxyAnswerBytes) fail(new Error('its answer is no HTTP'))
+        if (answer.length > maxProxyAnswerBytes) fail(new Error('its answer is not HTTP'))
         return
       }
       const fault = tunnelFault(answer.toString('latin1', 0, Math.min(end, 256)), target, proxy)
@@ -255,13 +255,13 @@ function leave(socket: Socket, rest: Buffer): void {
 /** Why the answer opens no tunnel; '' when it does. */
 function tunnelFault(head: string, target: string, { authorization, variable }: ProxyTarget): string {
   const status = /^HTTP\/1\.[01] (\d{3})/.exec(head)?.[1]
-  if (status === undefined) return 'its answer is no HTTP'
+  if (status === undefined) return 'its answer is not HTTP'
   if (status.startsWith('2')) return ''
   if (status === '407')
     return authorization
-      ? `it refuses our user and password (407): correct them in ${variable}`
-      : `it asks for a user and a password (407): write them into ${variable}`
-  return `it opens no tunnel to ${target} (HTTP ${status})`
+      ? `it rejects user and password (407): correct them in ${variable}`
+      : `it requires a user and a password (407): add them to ${variable}`
+  return `it does not open a tunnel to ${target} (HTTP ${status})`
 }
 
 async function tlsOptions(tls: TlsOptions, name: string): Promise<ConnectionOptions> {
@@ -271,7 +271,7 @@ async function tlsOptions(tls: TlsOptions, name: string): Promise<ConnectionOpti
     readPem('key_file', tls.keyFile),
   ])
   if (ca && !ca.includes('-----BEGIN '))
-    throw new ConnectError(`cannot use ca_file ${tls.caFile}: it holds no PEM certificate`, 'tls')
+    throw new ConnectError(`cannot use ca_file ${tls.caFile}: it contains no PEM certificate`, 'tls')
   return {
     ...serverOptions(name),
     rejectUnauthorized: !tls.insecureSkipVerify,
@@ -308,7 +308,7 @@ export function faultText(error: NodeJS.ErrnoException & { readonly reason?: unk
   const { code = '' } = error
   // OpenSSL's message has its source lines around the reason.
   if (/^ERR_O?SSL_/.test(code) && typeof error.reason === 'string') return `${error.reason} (${code})`
-  if (unknownIssuers.has(code)) return `${error.message.split(';', 1)[0]}; is its authority in ca_file?`
+  if (unknownIssuers.has(code)) return `${error.message.split(';', 1)[0]}; check that ca_file contains its CA`
   return error.message || causes || code || 'unknown'
 }
 

@@ -23,7 +23,7 @@ test('an address that is of no use says why, and what to write', () => {
     assert.match(read.reason, want)
     assert.match(read.instead, /^unix:\/\/\/run\//)
   }
-  check('ssh://user@host', /does not speak ssh/)
+  check('ssh://user@host', /does not support ssh/)
   check('npipe:////./pipe/docker_engine', /Windows/)
   check('fd://', /scheme fd/)
   check('unix://run/docker.sock', /absolute/)
@@ -38,6 +38,6 @@ test('an address that is of no use says why, and what to write', () => {
     'tcp://[::1',
     'x'.repeat(10_000),
   ])
-    check(address, /no Unix socket and no host with a port/)
+    check(address, /not a Unix socket or a host with a port/)
   assert.equal(shownDockerAddress('tcp://user:sec@ret@host:1'), 'tcp://[REDACTED]@host:1')
 })

@@ -24,14 +24,14 @@ export function parseDockerAddress(address: string): DockerAddress | AddressFaul
   if (scheme === 'unix') return { reason: 'the path must be absolute', instead: 'unix:///run/docker.sock' }
   if (scheme === 'ssh')
     return {
-      reason: 'svc does not speak ssh',
+      reason: 'svc does not support ssh',
       instead:
         'unix:///run/svc/far.sock, and forward the socket there: ssh -N -L /run/svc/far.sock:/run/docker.sock HOST',
     }
   if (scheme === 'npipe') return { reason: 'npipe exists only on Windows', instead }
   const known = scheme === '' ? 'tcp' : scheme
   if (known !== 'tcp' && known !== 'http' && known !== 'https')
-    return { reason: `svc does not know the scheme ${scheme.slice(0, 32)}`, instead }
+    return { reason: `svc does not support the scheme ${scheme.slice(0, 32)}`, instead }
   if (rest.includes('@')) return { reason: 'a user name or password in it would show up in logs', instead }
   const [whole, address6, name = '', digits = ''] = place.exec(rest) ?? []
   const port = Number(digits)
@@ -41,7 +41,7 @@ export function parseDockerAddress(address: string): DockerAddress | AddressFaul
     (scheme === '' && digits === '') ||
     (digits !== '' && port === 0)
   )
-    return { reason: 'it is no Unix socket and no host with a port', instead }
+    return { reason: 'not a Unix socket or a host with a port', instead }
   return { host: address6 ?? (name || 'localhost'), port, scheme: known }
 }
 

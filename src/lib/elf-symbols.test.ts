@@ -93,19 +93,19 @@ test('what is no ELF file of this kind is an error', async () => {
     await assert.rejects(readElfSymbols(path, names), what)
   }
   await check('', /cut off/)
-  await check('#!/bin/sh\n'.repeat(10), /no 64-bit ELF/)
+  await check('#!/bin/sh\n'.repeat(10), /not a 64-bit ELF/)
   const whole = readFileSync(library)
   const changed = (at: number, value: number) => {
     const bytes = Buffer.from(whole)
     bytes[at] = value
     return bytes
   }
-  await check(changed(4, 1), /no 64-bit ELF/) // 32 bits
-  await check(changed(5, 2), /no 64-bit ELF/) // big-endian
-  await check(changed(18, 8), /no 64-bit ELF/) // MIPS
+  await check(changed(4, 1), /not a 64-bit ELF/) // 32 bits
+  await check(changed(5, 2), /not a 64-bit ELF/) // big-endian
+  await check(changed(18, 8), /not a 64-bit ELF/) // MIPS
   await check(changed(58, 32), /headers/) // sections of another size
   await check(whole.subarray(0, whole.length - 100), /cut off/)
-  await assert.rejects(readElfSymbols(directory, names), /no file|EISDIR/)
+  await assert.rejects(readElfSymbols(directory, names), /not a regular file|EISDIR/)
   await assert.rejects(readElfSymbols(join(directory, 'none'), names), { code: 'ENOENT' })
 })
 
@@ -135,7 +135,7 @@ test('whatever the bytes say, reading ends, and finds nothing outside of the fil
       const { functions } = await readElfSymbols(path, names)
       for (const { offset, start } of functions.values()) assert.ok(offset + start.length <= bytes.length)
     } catch (error) {
-      assert.match(String(error), /cut off|no 64-bit ELF|headers/)
+      assert.match(String(error), /cut off|not a 64-bit ELF|headers/)
     }
   }
 })

@@ -74,7 +74,7 @@ class Reader {
 
   async read(names: readonly string[]): Promise<ElfFile> {
     const stat = await this.#file.stat()
-    if (!stat.isFile()) throw new ElfError('it is no file')
+    if (!stat.isFile()) throw new ElfError('not a regular file')
     this.#size = stat.size
     const header = parseHeader(await this.#bytes(0, headerBytes))
     const { machine } = header

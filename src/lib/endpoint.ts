@@ -55,10 +55,10 @@ export function requestPath(endpoint: string, ownEndpoint: boolean, path: string
 export function endpointFault(endpoint: string): string {
   if (hasCredentials(endpoint)) return 'a user name or password in it would show up in logs'
   const parts = split(endpoint)
-  if (parts === undefined) return 'it is no host with a port'
+  if (parts === undefined) return 'not a host with a port'
   const { scheme, port } = parts
-  if (!['', 'http', 'https', 'dns'].includes(scheme)) return `the scheme ${scheme} is not known`
-  return port !== '' && (Number(port) < 1 || Number(port) > 65535) ? `${port} is no port` : ''
+  if (!['', 'http', 'https', 'dns'].includes(scheme)) return `the scheme ${scheme} is not supported`
+  return port !== '' && (Number(port) < 1 || Number(port) > 65535) ? `${port} is not a valid port` : ''
 }
 
 /** Whether there is something before an `@` (RFC 3986, section 3.2.1, userinfo). */

@@ -111,7 +111,7 @@ class Parser {
     this.#skipBlanks()
     const name = this.#name(true)
     if (this.#at === this.#end) return
-    if (!this.#isBlank()) throw this.#fault(`no metric has a name like that behind ${keyword}`)
+    if (!this.#isBlank()) throw this.#fault(`invalid metric name after ${keyword}`)
     const [family] = this.#family(name)
     this.#skipBlanks()
     if (this.#at === this.#end) return
@@ -121,16 +121,16 @@ class Parser {
       family.help = this.#unescaped(text)
     } else {
       if (family.type !== undefined)
-        throw this.#fault(`${family.name} has a second TYPE, or one behind its samples`)
+        throw this.#fault(`${family.name} has a second TYPE, or one after its samples`)
       const type = text.toString('latin1').toLowerCase()
-      if (!types.has(type)) throw this.#fault(`${JSON.stringify(type.slice(0, 40))} is no type`)
+      if (!types.has(type)) throw this.#fault(`${JSON.stringify(type.slice(0, 40))} is not a type`)
       family.type = type as TextFamily['type']
     }
   }
 
   #sample(): void {
     const name = this.#name(true)
-    if (name === '') throw this.#fault('it begins with no metric name')
+    if (name === '') throw this.#fault('it does not begin with a metric name')
     const [family, suffix] = this.#family(name)
     family.type ??= 'untyped'
     if (++this.#samples > this.#mostSamples) throw this.#fault('there are too many samples')
@@ -145,8 +145,8 @@ class Parser {
     else this.#distribute(family, labels, suffix, bound, value)
     if (this.#at === this.#end) return
     this.#skipBlanks()
-    if (!/^[-+]?\d+$/.test(this.#word())) throw this.#fault('something stands behind the value')
-    if (this.#at < this.#end) throw this.#fault('something stands behind the timestamp')
+    if (!/^[-+]?\d+$/.test(this.#word())) throw this.#fault('unexpected text after the value')
+    if (this.#at < this.#end) throw this.#fault('unexpected text after the timestamp')
     throw this.#fault('it has a timestamp, which is not supported')
   }
 
@@ -222,7 +222,7 @@ class Parser {
     }
     if (this.#at >= this.#end) throw this.#fault(`the value of the label ${name} does not end`)
     const raw = this.#bytes.subarray(start, this.#at++)
-    if (!isUtf8(raw)) throw this.#fault(`the value of the label ${name} is no UTF-8`)
+    if (!isUtf8(raw)) throw this.#fault(`the value of the label ${name} is not UTF-8`)
     return hasEscapes ? this.#unescaped(raw) : utf8Text(raw, 0, raw.length)
   }
 
@@ -232,7 +232,7 @@ class Parser {
     return text.replace(/\\(.?)/gs, (_, escaped: string) => {
       if (escaped === 'n') return '\n'
       if (escaped === '\\' || escaped === '"') return escaped
-      throw this.#fault(`\\${escaped} escapes nothing`)
+      throw this.#fault(`\\${escaped} is not an escape sequence`)
     })
   }
 
@@ -268,7 +268,7 @@ class Parser {
     if (Number.isFinite(value)) return value
     if (/^nan$/i.test(text)) return Number.NaN
     const infinite = /^([-+]?)inf(?:inity)?$/i.exec(text)
-    if (infinite === null) throw this.#fault(`${what} is no number: ${JSON.stringify(text.slice(0, 40))}`)
+    if (infinite === null) throw this.#fault(`${what} is not a number: ${JSON.stringify(text.slice(0, 40))}`)
     return infinite[1] === '-' ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY
   }
 

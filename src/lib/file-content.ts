@@ -118,7 +118,7 @@ function failedState(error: unknown): string {
 export function fileCause(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException
   if (code === 'ENOENT') return 'there is no such file'
-  if (isDenied(error)) return 'this process may not read the file'
+  if (isDenied(error)) return 'permission denied'
   if (code === 'EISDIR') return 'it is a directory'
   return code ?? message
 }

@@ -48,7 +48,7 @@ export function openForeign(path: string, root = '/'): ForeignFile {
   const walk = new Walk(root)
   try {
     const { place, stats } = walk.to(path)
-    if (!stats.isFile()) throw new RefusedFile(`${path} is no regular file`, `remove ${path}`)
+    if (!stats.isFile()) throw new RefusedFile(`${path} is not a regular file`, `remove ${path}`)
     for (const link of walk.links) refuseLink(link, stats, path)
     refuseMoved(walk.directories, stats, path)
     return { fd: openSync(named(place), O_RDONLY | O_NONBLOCK | O_NOCTTY), stats }
@@ -105,7 +105,7 @@ class Walk {
   }
 
   to(path: string): { readonly place: number; readonly stats: Stats } {
-    if (!path.startsWith('/')) throw new RefusedFile(`${path} does not begin with /`, 'write the whole path')
+    if (!path.startsWith('/')) throw new RefusedFile(`${path} does not begin with /`, 'use an absolute path')
     let left = namesIn(path)
     let behind: string[] = []
     this.#goToRoot()
@@ -179,13 +179,13 @@ function isKept({ uid, mode }: Stats, owner: number): boolean {
 function refuseLink({ name, owner, directory }: Link, file: Stats, path: string): void {
   if (!isTrusted(owner) && owner !== file.uid)
     throw new RefusedFile(
-      `${path} is not read: user ${owner} made the link ${name} in it, which leads to a file of user ${file.uid}`,
-      `name the file itself, or chown -h root the link if it is right`,
+      `${path} is not read: the link ${name} in it belongs to user ${owner}, but leads to a file of user ${file.uid}`,
+      `use the path of the file itself, or chown -h root the link if it is correct`,
     )
   if (!isKept(directory, owner))
     throw new RefusedFile(
-      `${path} is not read: others than user ${owner}, whose the link ${name} in it is, may write to its directory`,
-      `name the file itself, or chown the directory to user ${owner} and chmod o-w it`,
+      `${path} is not read: other users than ${owner}, who owns the link ${name} in it, may write to its directory`,
+      `use the path of the file itself, or chown the directory to user ${owner} and chmod o-w it`,
     )
 }
 
@@ -204,9 +204,9 @@ function refuseMoved(directories: readonly Stats[], { uid, mode, nlink }: Stats,
   if (open === undefined) return
   const isOwners = isTrusted(open.uid) || open.uid === uid
   throw new RefusedFile(
-    `${path} is not read: it is closed to others, belongs to user ${uid}, and ${
-      isOwners ? 'anybody' : `user ${open.uid}`
-    } could have put it into its directory, or that into another`,
+    `${path} is not read: it is private to user ${uid}, and ${
+      isOwners ? 'any user' : `user ${open.uid}`
+    } could have moved it, or a directory above it, there`,
     `chown the directories that lead to it to user ${uid} or root and chmod o-w them, or chmod o+r the file`,
   )
 }

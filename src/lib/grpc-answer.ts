@@ -123,13 +123,13 @@ export class EachMessage implements AnswerBody {
 
 function inflate(message: Buffer, encoding: unknown, maxBytes: number): Promise<Uint8Array> {
   if (encoding !== 'gzip')
-    throw unreadable(`the answer is compressed with ${String(encoding ?? 'nothing known').slice(0, 32)}`)
+    throw unreadable(`the answer is compressed with ${String(encoding ?? 'an unknown method').slice(0, 32)}`)
   return new Promise((resolve, reject) => {
     gunzip(message, { maxOutputLength: maxBytes }, (error, plain) => {
       if (!error) resolve(plain)
       else if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE')
         reject(unreadable(tooLarge(maxBytes), GrpcStatus.resource_exhausted))
-      else reject(unreadable(`the answer is no valid gzip: ${error.message}`))
+      else reject(unreadable(`the answer is not valid gzip: ${error.message}`))
     })
   })
 }

@@ -149,7 +149,7 @@ test('a compressed answer is unpacked, and refused when it grows too large or is
   message = gzipSync(Buffer.alloc(1 << 20))
   await unreadable('resource_exhausted', /larger than 65536 bytes/)
   message = Buffer.from('no gzip')
-  await unreadable('internal', /no valid gzip/)
+  await unreadable('internal', /not valid gzip/)
   encoding = 'snappy'
   await unreadable('internal', /compressed with snappy/)
 })
@@ -218,7 +218,7 @@ test('an HTTP answer without a gRPC status counts by its HTTP status', async t =
     status = http
     const error = await failure(grpc.call(request, never))
     assert.equal(error.type, want)
-    assert.match(error.message, http === 200 ? /is it a gRPC server/ : new RegExp(`HTTP ${http}`))
+    assert.match(error.message, http === 200 ? /check that it is a gRPC server/ : new RegExp(`HTTP ${http}`))
   }
   await check(503, 'unavailable')
   await check(401, 'unauthenticated')
@@ -468,7 +468,7 @@ test('a stream has no end of its own, and ends with its taker, the server, or th
   assert.equal(seen['grpc-timeout'], undefined)
   const stop = new AbortController()
   const stopped = await failure(open(() => stop.abort(), stop.signal))
-  assert.equal(stopped.message, 'the call was stopped')
+  assert.equal(stopped.message, 'the call was cancelled')
   const lost = await failure(open(() => sessions[0]!.destroy()))
   assert.match(lost.message, /the connection was lost/)
 })

@@ -107,7 +107,7 @@ export class GrpcClient {
       }
       const fail = (error: unknown): void => finish(() => reject(error))
       const stopped = (): void => {
-        fail(new GrpcError('the call was stopped', { code: GrpcStatus.cancelled }))
+        fail(new GrpcError('the call was cancelled', { code: GrpcStatus.cancelled }))
         exchange?.abandon()
       }
       const late = (): void => {
@@ -246,7 +246,7 @@ class Exchange<B extends AnswerBody> {
     // Whoever answers without a word of gRPC, as a web server or a proxy in trouble does, has not judged the request.
     const foreign = !String(this.#headers?.['content-type'] ?? '').startsWith('application/grpc')
     if (http !== undefined && http !== 200)
-      return new GrpcError(`the server answered HTTP ${http} and no gRPC status`, {
+      return new GrpcError(`the server answered HTTP ${http} without a gRPC status`, {
         code: foreign && http >= 500 && http !== 501 ? GrpcStatus.unavailable : statusOfHttp(http),
         ...(http === 413 && { type: 'too_large' }),
       })
@@ -268,7 +268,7 @@ class Exchange<B extends AnswerBody> {
         code: GrpcStatus.unavailable,
         cause,
       })
-    return new GrpcError('the server ended its answer without a gRPC status: is it a gRPC server?', {
+    return new GrpcError('the answer has no gRPC status; check that it is a gRPC server', {
       code: foreign ? GrpcStatus.unavailable : GrpcStatus.unknown,
       cause,
     })

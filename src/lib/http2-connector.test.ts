@@ -199,7 +199,7 @@ test('TLS without HTTP/2 is refused as such', async t => {
   const pair = { cert: made.text('server.pem'), key: made.text('server.key') }
   const silent = createTlsServer(pair, () => {})
   const error = await failure(client(t, await listen(t, silent), { tls }).call(request, never))
-  assert.deepEqual([error.type, error.message], ['tls', 'the server speaks TLS but no HTTP/2 (ALPN h2)'])
+  assert.deepEqual([error.type, error.message], ['tls', 'the server supports TLS but no HTTP/2 (ALPN h2)'])
   const other = createTlsServer({ ...pair, ALPNProtocols: ['http/1.1'] }, () => {})
   other.on('tlsClientError', () => {}) // no protocol in common
   const refused = await failure(client(t, await listen(t, other), { tls }).call(request, never))
@@ -251,7 +251,7 @@ test('calls go through the tunnel of a proxy, with TLS and without', async t => 
   proxy.answer = { status: 407 }
   const error = await failure(client(t, port, { tls, proxy: () => target }).call(request, never))
   assert.equal(error.type, 'connect')
-  assert.match(error.message, /through the proxy .*asks for a user and a password/)
+  assert.match(error.message, /through the proxy .*requires a user and a password/)
 })
 
 test('the settings of a server that come with the answer of a proxy are not lost', async t => {

@@ -131,7 +131,7 @@ export class Http2Connector {
     }
     if ('alpnProtocol' in socket && socket.alpnProtocol !== 'h2') {
       socket.destroy()
-      throw new ConnectError('the server speaks TLS but no HTTP/2 (ALPN h2)', 'tls')
+      throw new ConnectError('the server supports TLS but no HTTP/2 (ALPN h2)', 'tls')
     }
     const { host, port, tls, maxAgeMs = 30 * 60_000 } = this.#options
     const session = http2.connect(`${tls ? 'https' : 'http'}://${hostPort(host, port)}`, {
@@ -205,7 +205,7 @@ class Keepalive {
   #ping(): void {
     const { active, session } = this.#connection
     if (this.#timeout || active === 0 || session.destroyed) return
-    const lost = (): void => this.#connection.destroy('the server answers no HTTP/2 ping')
+    const lost = (): void => this.#connection.destroy('the server sent no HTTP/2 ping response')
     this.#timeout = setTimeout(lost, this.#timeoutMs)
     session.ping(() => {
       clearTimeout(this.#timeout)

@@ -69,7 +69,7 @@ const mostCaptures = 1000
  */
 export function capturingRegExp(source: string): CapturingRegExp {
   if (/^\(\?[is]*m/.test(source))
-    throw new Error('it has the flag m, though a whole text is matched: leave it out')
+    throw new Error('it has the flag m, but the whole text is matched: remove the flag')
   const names: string[] = []
   const body = translate(source, { ignoresCase: false, dotAll: true, names })
   const numbers: number[][] = [[0], ...names.map(() => [])]
@@ -81,7 +81,7 @@ export function capturingRegExp(source: string): CapturingRegExp {
   if (captures > mostCaptures) throw new Error(`its groups are repeated more than ${mostCaptures} times`)
   const named = names.filter(name => name !== '')
   const twice = named.find((name, i) => named.indexOf(name) !== i)
-  if (twice !== undefined) throw new Error(`it has two groups of the name ${twice}`)
+  if (twice !== undefined) throw new Error(`it has two groups named ${twice}`)
   // By itself first: what is not closed must not be closed by what is put around it.
   compiled(numbered, '')
   return {
@@ -166,7 +166,8 @@ function translate(source: string, { names, ...flags }: Translation): string {
       if (group) ({ ignoresCase, dotAll } = group)
     } else if (character === '.' && dotAll !== undefined) add(dotAll ? '[^]' : '[^\\n]')
     else if (/^(?:[*+?]|\{\d+(?:,\d*)?\})/.test(rest)) {
-      if (part === undefined) throw new Error('it repeats what is not there, or a repetition')
+      if (part === undefined)
+        throw new Error('a repetition without anything to repeat, or of another repetition')
       const [whole, sign, least, comma, most, lazy = ''] = /^(?:([*+?])|\{(\d+)(?:(,)(\d*))?\})(\??)/.exec(
         rest,
       )!
@@ -205,11 +206,15 @@ function groupStart(rest: string): GroupStart {
   if (named) return { ...start, length: named[0].length, name: named[1]! }
   const flagged = /^\(\?([a-zA-Z]*)(?:-([a-zA-Z]+))?([:)])/.exec(rest)
   if (!flagged)
-    throw new Error(/^\(\?<?[=!]/.test(rest) ? 'it looks around, which RE2 does not' : '(? is no group')
+    throw new Error(
+      /^\(\?<?[=!]/.test(rest)
+        ? 'it uses lookaround, which RE2 does not support'
+        : '(? does not begin a group',
+    )
   const [whole, set = '', cleared = '', end] = flagged
   const other = /[^is]/.exec(set + cleared)?.[0]
-  if (other === 'm') throw new Error('it has the flag m inside; write it once, at the beginning')
-  if (other !== undefined) throw new Error(`it has the flag ${other}, which is not known here`)
+  if (other === 'm') throw new Error('it has the flag m in the middle; set it once, at the beginning')
+  if (other !== undefined) throw new Error(`it has the flag ${other}, which is not supported`)
   const flag = (letter: string) => (cleared.includes(letter) ? false : set.includes(letter) || undefined)
   return { ...start, length: whole.length, opens: end === ':', ignoresCase: flag('i'), dotAll: flag('s') }
 }
@@ -218,7 +223,7 @@ function groupStart(rest: string): GroupStart {
 function repeated(part: string, least: number, most: number | undefined, lazy: string): string {
   if (least > mostRepetitions || (most ?? 0) > mostRepetitions)
     throw new Error(`it repeats a part more than ${mostRepetitions} times`)
-  if (most !== undefined && most < least) throw new Error('it repeats up to fewer times than from')
+  if (most !== undefined && most < least) throw new Error('the maximum of a repetition is below its minimum')
   const optional = most === undefined ? 1 : most - least
   if (part.length * (least + optional) > mostCharacters) throw new Error('it repeats too much')
   const needed = part.repeat(least)
@@ -256,11 +261,12 @@ function escaped(rest: string): Escape {
       set: '',
     }
   const next = rest[1] ?? ''
-  if (/[1-9k]/.test(next)) throw new Error('it refers back to a group, which RE2 has not')
-  if (/[pP]/.test(next)) throw new Error('it names a Unicode class; write the characters out')
+  if (/[1-9k]/.test(next)) throw new Error('it uses a backreference, which RE2 does not support')
+  if (/[pP]/.test(next)) throw new Error('it uses a Unicode class; list the characters instead')
   if (Object.hasOwn(controls, next)) return { length: 2, unit: controls[next]!, set: '' }
   if (/[dDsSwWbBAz]/.test(next)) return { length: 2, unit: undefined, set: next }
-  if (next === '' || /[A-Za-z]/.test(next)) throw new Error(`it has \\${next}, which means nothing`)
+  if (next === '' || /[A-Za-z]/.test(next))
+    throw new Error(`it has \\${next}, which is not an escape sequence`)
   return { length: 2, unit: next, set: '' }
 }
 
@@ -271,12 +277,12 @@ function bracket(rest: string, ignoresCase: boolean): { readonly text: string; r
   let i = open.length
   // A bracket that closes at once stands for itself in RE2.
   for (let isFirst = true; rest[i] !== ']' || isFirst; isFirst = false) {
-    if (i >= rest.length) throw new Error('it has a bracket that does not close')
+    if (i >= rest.length) throw new Error('a bracket is not closed')
     const named = /^\[:(\^?)(\w+):\]/.exec(rest.slice(i))
     if (named) {
       const set = Object.hasOwn(classes, named[2]!) ? classes[named[2]!] : undefined
       if (set === undefined || named[1] !== '')
-        throw new Error(`it has the class ${named[0]}, which is not known`)
+        throw new Error(`it has the class ${named[0]}, which is unknown`)
       text += ignoresCase && /^(?:lower|upper)$/.test(named[2]!) ? classes.alpha! : set
       i += named[0].length
       continue
@@ -291,8 +297,7 @@ function bracket(rest: string, ignoresCase: boolean): { readonly text: string; r
     let last = first.unit
     if (rest[i] === '-' && i + 1 < rest.length && rest[i + 1] !== ']') {
       const end = member(rest.slice(i + 1))
-      if (end.unit === undefined || end.unit < last)
-        throw new Error('it has a range that ends before it begins')
+      if (end.unit === undefined || end.unit < last) throw new Error('a range ends before it begins')
       last = end.unit
       i += 1 + end.length
     }

@@ -86,7 +86,7 @@ export class MetadataService {
     this.#host = bareHost(url?.hostname ?? '')
     this.#port = Number(url?.port || 80)
     this.#prefix = url?.pathname.replace(/\/+$/, '') ?? ''
-    this.#fault = url?.protocol === 'http:' ? '' : 'it is no http:// address'
+    this.#fault = url?.protocol === 'http:' ? '' : 'not an http:// address'
     this.#timeoutMs = timeoutMs
     this.#clock = setInterval(() => this.#tick(), timeoutMs / ticks)
     this.#clock.unref()
@@ -96,7 +96,8 @@ export class MetadataService {
   async text(wanted: MetadataRequest): Promise<string> {
     const { text } = await this.#ask(wanted, 0)
     const line = metadataText(text.trim())
-    if (line === '') throw this.#failure(wanted, 'the answer is no line of text', 'answer', { status: 200 })
+    if (line === '')
+      throw this.#failure(wanted, 'the answer is not a line of text', 'answer', { status: 200 })
     return line
   }
 
@@ -119,7 +120,9 @@ export class MetadataService {
     const { text, contentType } = await this.#ask({ ...wanted, method: 'PUT' }, 0)
     const token = text.trim()
     if (!/^[\w+/=.~-]{1,1024}$/.test(token))
-      throw this.#failure(wanted, `the answer is no token${ofType(contentType)}`, 'answer', { status: 200 })
+      throw this.#failure(wanted, `the answer is not a token${ofType(contentType)}`, 'answer', {
+        status: 200,
+      })
     return token
   }
 
@@ -132,7 +135,7 @@ export class MetadataService {
     try {
       parsed = JSON.parse(text)
     } catch (cause) {
-      throw this.#failure(wanted, `the answer is no JSON${ofType(contentType)}`, 'answer', {
+      throw this.#failure(wanted, `the answer is not JSON${ofType(contentType)}`, 'answer', {
         status: 200,
         cause,
       })
@@ -157,11 +160,11 @@ export class MetadataService {
   async #ask(wanted: MetadataRequest, atLeast: number): Promise<Answer> {
     if (this.#fault !== '')
       throw new MetadataError(`cannot use the endpoint ${this.origin}: ${this.#fault}`, 'connect', {
-        hint: 'write an address that begins with http://: metadata services speak no TLS',
+        hint: 'use an address that begins with http://; metadata services do not use TLS',
       })
-    if (this.#closed) throw this.#failure(wanted, 'it was given up', 'closed')
+    if (this.#closed) throw this.#failure(wanted, 'cancelled', 'closed')
     if (this.#ticksLeft <= atLeast)
-      throw this.#failure(wanted, `no time is left of the ${this.#timeoutMs} ms for all`, 'silent')
+      throw this.#failure(wanted, `timed out after the ${this.#timeoutMs} ms for all`, 'silent')
     const ending = new AbortController()
     const call = request({
       agent: this.#agent,
@@ -180,10 +183,10 @@ export class MetadataService {
     })
     const failure = (error: HttpFault, status: number): MetadataError => {
       const { why, message, cause } = error
-      if (this.#closed) return this.#failure(wanted, 'it was given up', 'closed')
+      if (this.#closed) return this.#failure(wanted, 'cancelled', 'closed')
       if (ending.signal.aborted)
         return connected
-          ? this.#failure(wanted, `no whole answer within ${this.#timeoutMs} ms`, 'silent')
+          ? this.#failure(wanted, `no complete answer within ${this.#timeoutMs} ms`, 'silent')
           : this.#failure(wanted, `no connection within ${this.#timeoutMs} ms`, 'connect')
       const text = status === 0 ? message : `the answer ${message.replace(/^it /, '')}`
       const fault = why === 'large' ? 'answer' : connected ? 'silent' : 'connect'
@@ -255,10 +258,10 @@ export function metadataText(value: unknown): string {
 
 function headFault({ statusCode, headers }: IncomingMessage, { signature }: MetadataRequest): string {
   if (statusCode !== undefined && statusCode >= 300 && statusCode < 400)
-    return `it redirects (HTTP ${statusCode}), which no metadata service does`
+    return `it redirects (HTTP ${statusCode}), which metadata services never do`
   if (statusCode !== 200) return `HTTP ${statusCode}`
   if (signature !== undefined && headers[signature[0]] !== signature[1])
-    return `another server answers: there is no header ${signature[0]}: ${signature[1]}`
+    return `another server answered: no header ${signature[0]}: ${signature[1]}`
   if (Number(headers['content-length'] ?? 0) > maxAnswerBytes)
     return `the answer is larger than ${maxAnswerBytes} bytes`
   const encoding = headers['content-encoding'] ?? 'identity'

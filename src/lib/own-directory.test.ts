@@ -67,6 +67,6 @@ test('one that others may write to is refused, and so is a way there', { skip: w
   lchownSync(link, user, user)
   assert.throws(
     () => makeOwnDirectory(link),
-    /user 60002 made the link .* could lead it elsewhere; chown -h 0/,
+    /user 60002 made the link .* could point it elsewhere; chown -h 0/,
   )
 })

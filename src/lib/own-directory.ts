@@ -59,7 +59,7 @@ export function checkOwnDirectory(path: string, isShared = false): void {
     if (stats.isSymbolicLink()) {
       if (!isTrusted(stats.uid))
         throw new Error(
-          `user ${stats.uid} made the link ${whole} and could lead it elsewhere; chown -h ${self()} ${whole}`,
+          `user ${stats.uid} made the link ${whole} and could point it elsewhere; chown -h ${self()} ${whole}`,
         )
       if (++links > maxLinks) throw Object.assign(new Error('too many links'), { code: 'ELOOP' })
       const target = readlinkSync(whole)

@@ -8,7 +8,7 @@ export type PemFault = (why: string, cause?: unknown) => Error
 /** The certificates of a PEM text, at least one. */
 export function certificatesIn(pem: string, fault: PemFault): X509Certificate[] {
   const blocks = pem.match(/-----BEGIN ((?:TRUSTED |X509 )?CERTIFICATE)-----[^-]*-----END \1-----/g) ?? []
-  if (blocks.length === 0) throw fault('there is no PEM certificate in it')
+  if (blocks.length === 0) throw fault('it contains no PEM certificate')
   return blocks.map((block, i) => {
     try {
       return new X509Certificate(block)
@@ -21,17 +21,17 @@ export function certificatesIn(pem: string, fault: PemFault): X509Certificate[] 
 /** The private key of a PEM text. */
 export function privateKeyIn(pem: string, fault: PemFault): KeyObject {
   if (/-----BEGIN ENCRYPTED|^Proc-Type: 4,ENCRYPTED/m.test(pem))
-    throw fault('a passphrase protects it; write it without one (openssl pkey)')
+    throw fault('it is protected by a passphrase; save it without one (openssl pkey)')
   try {
     return createPrivateKey(pem)
   } catch (error) {
-    throw fault('there is no PEM private key in it that can be read', error)
+    throw fault('it contains no readable PEM private key', error)
   }
 }
 
 /** Throws where a certificate is not valid at a time, in milliseconds since the epoch. */
 export function checkDates({ validFrom, validTo }: X509Certificate, now: number, fault: PemFault): void {
-  if (Date.parse(validTo) <= now) throw fault(`the certificate ended on ${validTo}; put a new one there`)
+  if (Date.parse(validTo) <= now) throw fault(`the certificate expired on ${validTo}; replace it`)
   if (Date.parse(validFrom) > now)
-    throw fault(`the certificate begins on ${validFrom}; put one there that is valid, or set the clock`)
+    throw fault(`the certificate is valid only from ${validFrom}; replace it, or correct the clock`)
 }

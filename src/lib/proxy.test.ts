@@ -35,9 +35,9 @@ test('user and password go into the header, decoded, and into no message', () =>
       () => proxyFromEnvironment({ https_proxy: proxy }),
       (error: Error) => want.test(error.message) && !/hunter2/.test(error.message),
     )
-  refuse('http://user:hunter2@', /cannot use the proxy of https_proxy: it is no URL/)
-  refuse('http://user:hunter2@a:99999', /it is no URL/)
-  refuse('socks5://user:hunter2@a', /the scheme socks5 is not known/)
+  refuse('http://user:hunter2@', /cannot use the proxy of https_proxy: not a URL/)
+  refuse('http://user:hunter2@a:99999', /not a URL/)
+  refuse('socks5://user:hunter2@a', /the scheme socks5 is not supported/)
   refuse('http://user:hunter2%zz@a', /write % as %25/)
 })
 

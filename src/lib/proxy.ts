@@ -54,9 +54,11 @@ export function proxyFromUrl(value: string, name: string): ProxyTarget {
   const url = parseUrl(value.includes('://') ? value : `http://${value}`)
   const scheme = url?.protocol.slice(0, -1)
   if (url === undefined || url.hostname === '')
-    throw new Error(`cannot use the proxy of ${name}: it is no URL; write http://proxy:3128`)
+    throw new Error(`cannot use the proxy of ${name}: not a URL; use the form http://proxy:3128`)
   if (scheme !== 'http' && scheme !== 'https')
-    throw new Error(`cannot use the proxy of ${name}: the scheme ${scheme} is not known; write http or https`)
+    throw new Error(
+      `cannot use the proxy of ${name}: the scheme ${scheme} is not supported; use http or https`,
+    )
   const secure = scheme === 'https'
   return {
     host: bareHost(url.hostname),

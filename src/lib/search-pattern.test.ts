@@ -45,7 +45,7 @@ test('a pattern with groups matches what it matches without', () => {
 test('a pattern that cannot be used is refused in words', () => {
   assert.throws(() => new SearchPattern('(a'), /unterminated group/)
   assert.throws(() => new SearchPattern('(a)'.repeat(100), { keepsGroups: true }), /more than 99 groups/)
-  assert.throws(() => new SearchPattern('(\ue000)', { keepsGroups: true }), /private use/)
+  assert.throws(() => new SearchPattern('(\ue000)', { keepsGroups: true }), /private-use/)
   assert.ok(new SearchPattern('\ue000').test('\ue000'))
 })
 

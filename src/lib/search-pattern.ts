@@ -127,7 +127,7 @@ function capturing(source: string): Compiled {
   if (names.length === 0) return without
   if (names.length > mostGroups) throw new Error(`it has more than ${mostGroups} groups`)
   if (/\\u(?:e|f[0-8])[0-9a-f]{3}/.test(without.body))
-    throw new Error('it has groups, and characters that Unicode leaves to private use')
+    throw new Error('it has groups and Unicode private-use characters')
   let body = linearRegExp(marked).source
   let number = 0
   const groups = names.map((name, i) => {

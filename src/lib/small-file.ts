@@ -10,7 +10,7 @@ export async function readSmallFile(path: string, mostBytes: number): Promise<Bu
   const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
   try {
     const stats = await file.stat()
-    if (!stats.isFile()) throw new Error('it is no regular file')
+    if (!stats.isFile()) throw new Error('not a regular file')
     // Some file systems tell no size.
     const room = Math.min(Math.max(stats.size, 4_096), mostBytes) + 1
     const bytes = Buffer.allocUnsafe(room)

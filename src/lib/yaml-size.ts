@@ -3,7 +3,7 @@
  * in each takes more. Thousands of targets have a tenth.
  */
 export const mostTokens = 200_000
-export const tooManyTokens = 'it has more than 200,000 names, values and signs'
+export const tooManyTokens = 'it has more than 200,000 YAML tokens'
 
 /** Whether the tokens of a lexer of YAML are more than a parser is to see. Takes no memory, and time for so many at most. */
 export function isTooMuch(tokens: Iterable<string>): boolean {

@@ -13,32 +13,31 @@ export interface DropReason {
   readonly wished?: true
 }
 
-const rising =
-  'raise agent.ebpf.network.sampling.max_spans_per_second; metrics count these calls all the same'
-const framing = 'svc explain PORT; it passes with new connections'
-const page = 'fix what the target tells: GET /status/targets'
+const rising = 'raise agent.ebpf.network.sampling.max_spans_per_second; metrics still count these calls'
+const framing = 'svc explain PORT; new connections are not affected'
+const page = 'fix the output of the target: GET /status/targets'
 
 const reasons = {
   no_endpoint: {
     place: 'pipeline',
-    means: 'no receiver is configured for this signal, so it is shown on this host only',
+    means: 'no exporter is configured for this signal; its data is shown on this host only',
     hint: 'set otlp.endpoint, or OTEL_EXPORTER_OTLP_ENDPOINT',
     wished: true,
   },
   queue_full: {
     place: 'queue',
-    means: 'the receiver is slower than what comes, or away',
+    means: 'the receiver is down, or slower than the incoming data',
     hint: 'svc doctor export; raise pipeline.export.queue.max_size_bytes, queues.SIGNAL.mem_limit or otlp.concurrency',
   },
   memory_limit: {
     place: 'pipeline',
-    means: 'svc was near limits.memory',
-    hint: 'svc status shows what holds the memory; raise limits.memory, or bring the receiver back. Metrics count these calls all the same',
+    means: 'svc was close to limits.memory',
+    hint: 'svc status shows what uses the memory; raise limits.memory, or restore the receiver. Metrics still count these calls',
   },
   retry_timeout: {
     place: 'queue',
-    means: 'the receiver did not take them in time',
-    hint: 'svc doctor export; raise backoff.max_elapsed, or set it to 0 for no end',
+    means: 'the receiver did not accept them in time',
+    hint: 'svc doctor export; raise backoff.max_elapsed, or set it to 0 for no limit',
   },
   expired: {
     place: 'queue',
@@ -47,171 +46,173 @@ const reasons = {
   },
   sampled: {
     place: 'pipeline',
-    means: 'sampling left them out: agent.ebpf.network.sampling.ratio, or a rule with the action sample',
-    hint: 'raise the ratio; 1 keeps all. Metrics count them all the same',
+    means: 'sampling dropped them: agent.ebpf.network.sampling.ratio, or a rule with the action sample',
+    hint: 'raise the ratio; 1 keeps all. Metrics still count them',
     wished: true,
   },
   over_budget: {
     place: 'capture',
-    means: 'more came than the budget allows',
+    means: 'the rate was above the budget',
     hint: rising,
   },
   cpu_limit: {
     place: 'capture',
     means:
-      'svc took more CPU than limits.cpu, so that fewer calls had spans, and fewer starts and ends of processes log records',
-    hint: 'svc status shows what is lowered; raise limits.cpu. Metrics count them all the same',
+      'svc used more CPU than limits.cpu; fewer calls get spans, and fewer process starts and ends get log records',
+    hint: 'svc status shows what was reduced; raise limits.cpu. Metrics still count them',
   },
   internal_error: {
     place: 'capture',
-    means: 'svc failed to read them, which is a fault of its own',
-    hint: 'report the line "a request was not read" of the log; metrics may lack these calls',
+    means: 'svc failed to decode them; this is a bug in svc',
+    hint: 'report the log line "a request was not read"; metrics may lack these calls',
   },
   ring_full: {
     place: 'capture',
-    means:
-      'more came at once than the ring buffer and the memory behind it hold; raise agent.ebpf.ringbuf_size',
-    hint: 'give svc more CPU, lower max_spans_per_second, or raise agent.ebpf.ringbuf_size; metrics may lack what svc reads itself: HTTP/2, messages, TLS, and all before Linux 6.3',
+    means: 'a burst was larger than the ring buffer and the memory behind it; raise agent.ebpf.ringbuf_size',
+    hint: 'give svc more CPU, lower max_spans_per_second, or raise agent.ebpf.ringbuf_size; metrics may lack calls that svc decodes in user space: HTTP/2, messages, TLS, and all calls before Linux 6.3',
   },
   perf_full: {
     place: 'capture',
-    means:
-      'more came at once than the perf buffers hold, which stand in for the ring buffer before Linux 5.8',
+    means: 'a burst was larger than the perf buffers, which replace the ring buffer before Linux 5.8',
     hint: 'raise agent.ebpf.perf_buffer_size, or give svc more CPU; metrics may lack these calls',
   },
   rate_limited: {
     place: 'pipeline',
-    means: 'more came than pipeline.limits.rate lets pass in a second',
+    means: 'more items per second than pipeline.limits.rate allows',
     hint: 'raise pipeline.limits.rate.traces_per_second, logs_per_second or metrics_per_second',
   },
   cardinality: {
     place: 'pipeline',
     means:
-      'a metric has more series than pipeline.limits.cardinality allows; their sum goes on as one series',
-    hint: 'GET /debug/pipeline/stats names the label: delete it by a rule, or raise default_max_series',
+      'a metric has more series than pipeline.limits.cardinality allows; the others are combined into one series',
+    hint: 'GET /debug/pipeline/stats names the label: delete it with a rule, or raise default_max_series',
   },
   series_limit: {
     place: 'pipeline',
     means: 'a metric has more series than pipeline.limits.cardinality allows, and on_limit is drop',
-    hint: 'GET /debug/pipeline/stats names the label: delete it by a rule, or raise default_max_series',
+    hint: 'GET /debug/pipeline/stats names the label: delete it with a rule, or raise default_max_series',
   },
   excluded_path: {
     place: 'capture',
-    means: 'agent.ebpf.network.exclude_paths means this path',
-    hint: 'take the path out of agent.ebpf.network.exclude_paths; metrics count these calls all the same',
+    means: 'agent.ebpf.network.exclude_paths matches this path',
+    hint: 'remove the path from agent.ebpf.network.exclude_paths; metrics still count these calls',
     wished: true,
   },
   not_selected: {
     place: 'capture',
-    means: 'no rule of discovery means this process, or one excludes it',
-    hint: 'svc explain PORT says which rule; change discovery.instrument or discovery.exclude',
+    means: 'no discovery rule matches this process, or one excludes it',
+    hint: 'svc explain PORT names the rule; change discovery.instrument or discovery.exclude',
     wished: true,
   },
   instrumented: {
     place: 'capture',
-    means: 'the process exports spans of its own, and nothing is to be told twice',
-    hint: 'nothing: switch its own SDK off if svc is to make its spans',
+    means: 'the process exports its own spans, and svc sends no duplicates',
+    hint: 'no action; to get spans from svc instead, turn off the SDK in the process',
     wished: true,
   },
   transform: {
     place: 'pipeline',
-    means: 'a rule of pipeline.transform drops them',
-    hint: 'svc pipeline test says which rule; svc_processor_outcomes_total counts each',
+    means: 'a rule of pipeline.transform dropped them',
+    hint: 'svc pipeline test names the rule; svc_processor_outcomes_total counts each',
     wished: true,
   },
   too_large: {
     place: 'receiver',
-    means: 'single items are larger than a request may be',
-    hint: 'raise the largest message that the receiver takes, or lower pipeline.limits.attributes',
+    means: 'single items are larger than the maximum request size',
+    hint: 'raise the maximum message size of the receiver, or lower pipeline.limits.attributes',
   },
   rejected: {
     place: 'receiver',
-    means: 'the receiver refused them for good',
-    hint: 'svc status shows its words as last warning; fix what it complains of',
+    means: 'the receiver rejected them permanently',
+    hint: 'svc status shows its message as the last warning; fix the reported problem',
   },
   unimplemented: {
     place: 'receiver',
-    means: 'the receiver does not know this signal',
-    hint: 'set otlp.SIGNAL.enabled: false, or give it a receiver: otlp.SIGNAL.endpoint',
+    means: 'the receiver does not support this signal',
+    hint: 'set otlp.SIGNAL.enabled: false, or set another receiver for it: otlp.SIGNAL.endpoint',
   },
   delta_start: {
     place: 'pipeline',
-    means: 'the first point of a series tells no difference (otlp.metrics.temporality is delta)',
-    hint: 'nothing where it is once for each series; does it go on, raise pipeline.limits.cardinality.global_max_series',
+    means: 'the first point of a series has no difference to report (otlp.metrics.temporality is delta)',
+    hint: 'no action if it happens once per series; if it continues, raise pipeline.limits.cardinality.global_max_series',
   },
   disk_full: {
     place: 'queue',
-    means: 'the file system of the queue is full, and memory, too',
-    hint: 'free space below pipeline.export.queue.directory (df, df -i), or lower max_size_bytes',
+    means: 'the file system of the queue is full, and so is memory',
+    hint: 'free space on the file system of pipeline.export.queue.directory (df, df -i), or lower max_size_bytes',
   },
   disk_read_only: {
     place: 'queue',
     means: 'the file system of the queue is read-only, and memory is full',
-    hint: 'mount it writable; errors of the disk make it so: dmesg',
+    hint: 'mount it writable; disk errors can cause this: dmesg',
   },
   disk_error: {
     place: 'queue',
-    means: 'the disk refuses to write the queue, and memory is full',
+    means: 'the queue cannot be written to disk, and memory is full',
     hint: 'svc doctor export names the directory and the error',
   },
   corrupt: {
     place: 'queue',
-    means: 'bytes of the queue on disk are damaged',
-    hint: 'svc queue verify names each damaged place; look after the disk',
+    means: 'parts of the queue on disk are damaged',
+    hint: 'svc queue verify lists the damage; check the disk',
   },
   shutdown: {
     place: 'queue',
-    means: 'svc ended before they were delivered, and there was no queue on disk to keep them',
+    means: 'svc stopped before they were delivered, and there was no queue on disk to keep them',
     hint: 'set pipeline.export.queue.enabled: true, or raise pipeline.operations.shutdown.drain_timeout',
   },
   red_full: {
     place: 'capture',
-    means: 'the table of totals in the kernel is full: these calls are in no metric either',
-    hint: 'raise agent.ebpf.ringbuf_size and max_spans_per_second, so that less goes by totals',
+    means: 'the table of totals in the kernel is full: these calls are missing from the metrics, too',
+    hint: 'raise agent.ebpf.ringbuf_size and max_spans_per_second, so that fewer calls need that table',
   },
   framing_lost: {
     place: 'capture',
-    means: 'the thread of a connection was lost: what was under way cannot be told any more',
+    means: 'stream out of sync; requests in flight were dropped',
     hint: framing,
   },
   no_memory: {
     place: 'capture',
-    means: 'more connections or operations are under way than svc follows at a time',
-    hint: 'leave out what you need not see: agent.ebpf.network.exclude_ports, discovery.exclude',
+    means: 'more connections or operations were in flight than svc can track',
+    hint: 'exclude what you do not need: agent.ebpf.network.exclude_ports, discovery.exclude',
   },
   unreadable: {
     place: 'capture',
-    means: 'a message was recognised and could not be read to its end',
-    hint: 'raise agent.ebpf.network.capture_bytes where heads of requests are long',
+    means: 'a message was recognised but could not be decoded completely',
+    hint: 'raise agent.ebpf.network.capture_bytes if request headers are long',
   },
   processor: {
     place: 'pipeline',
-    means: 'a fault in a processor cost these items',
-    hint: 'this is a bug: svc diagnostics, and report it',
+    means: 'an error in a processor lost these items',
+    hint: 'this is a bug: run svc diagnostics and report it',
   },
   encode: {
     place: 'pipeline',
-    means: 'a fault in the encoder cost these items',
-    hint: 'this is a bug: svc diagnostics, and report it',
+    means: 'an error in the encoder lost these items',
+    hint: 'this is a bug: run svc diagnostics and report it',
   },
-  bad_le: { place: 'scraping', means: 'a bucket has no bound that is a number', hint: page },
+  bad_le: { place: 'scraping', means: 'the bound of a bucket is not a number', hint: page },
   bad_quantile: { place: 'scraping', means: 'a quantile is not between 0 and 1', hint: page },
-  duplicate_series: { place: 'scraping', means: 'a series stands twice on a page', hint: page },
+  duplicate_series: { place: 'scraping', means: 'duplicate series on a page', hint: page },
   gauge_histogram: {
     place: 'scraping',
     means: 'OTLP has no gauge histograms',
-    hint: 'drop them by metric_relabel_configs, so that nobody waits for them',
+    hint: 'drop them with metric_relabel_configs',
   },
   inconsistent_histogram: {
     place: 'scraping',
-    means: 'buckets and count of a histogram contradict each other',
+    means: 'the buckets of a histogram contradict its count',
     hint: page,
   },
-  inconsistent_summary: { place: 'scraping', means: 'the count of a summary is no count', hint: page },
+  inconsistent_summary: {
+    place: 'scraping',
+    means: 'the count of a summary is not a valid count',
+    hint: page,
+  },
   no_count: { place: 'scraping', means: 'a histogram or summary has no count', hint: page },
   unexpected_sample: {
     place: 'scraping',
-    means: 'a sample does not fit the type that the page declares',
+    means: 'a sample does not match the type declared on the page',
     hint: page,
   },
 } as const satisfies Readonly<Record<string, DropReason>>
@@ -234,6 +235,6 @@ export function reasonNamed(name: string): DropReason | undefined {
 /** What all statuses have in common by which a receiver refuses a batch for good (`invalid_argument`, `http_400`). */
 export const ofReceiver: DropReason = {
   place: 'receiver',
-  means: 'the receiver refused them for good, and this is what it called that',
-  hint: 'svc doctor export; svc queue export --dead shows what was refused',
+  means: 'the receiver rejected them permanently, with this status',
+  hint: 'svc doctor export; svc queue export --dead shows what was rejected',
 }

@@ -164,17 +164,17 @@ test('an event that does not fit its row is refused with all its faults', () => 
   ])
   refused({ timeUs: Number.NaN, body: '' }, [
     'timeUs must be microseconds since 1970',
-    'body must say what happened',
+    'body must describe what happened',
   ])
   refused({ traceId: 'XY' }, ['traceId must be 32 hexadecimal digits in lower case, not all of them 0'])
   refused({ traceId, spanId: '0'.repeat(16) }, [
     'spanId must be 16 hexadecimal digits in lower case, not all of them 0',
   ])
-  refused({ spanId }, ['spanId must have a traceId beside it'])
+  refused({ spanId }, ['spanId needs a traceId'])
   refused({ attributes: null }, ['attributes must be an object'])
   refused({ attributes: { ...least.attributes, 'process.pid': 1.5, 'container.id': '' } }, [
     'process.pid must be a whole number, 0 or more',
-    'container.id is no attribute of it',
+    'container.id is not an attribute of this event',
   ])
   refused({ attributes: { 'file.path': 1, 'file.event': '' } }, ['file.path must be a string'])
   const { attributes } = least

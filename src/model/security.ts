@@ -193,12 +193,12 @@ export function securityEventFaults(event: SecurityEvent): string[] {
     faults.push(`severity must be ${table.severities.join(' or ')}`)
   if (typeof timeUs !== 'number' || !Number.isFinite(timeUs) || timeUs <= 0)
     faults.push('timeUs must be microseconds since 1970')
-  if (typeof body !== 'string' || body === '') faults.push('body must say what happened')
+  if (typeof body !== 'string' || body === '') faults.push('body must describe what happened')
   if (traceId !== undefined && !isId(traceId, 32))
     faults.push('traceId must be 32 hexadecimal digits in lower case, not all of them 0')
   if (spanId !== undefined && !isId(spanId, 16))
     faults.push('spanId must be 16 hexadecimal digits in lower case, not all of them 0')
-  if (spanId !== undefined && traceId === undefined) faults.push('spanId must have a traceId beside it')
+  if (spanId !== undefined && traceId === undefined) faults.push('spanId needs a traceId')
   if (typeof attributes !== 'object' || attributes === null) faults.push('attributes must be an object')
   else addAttributeFaults(table, attributes as Readonly<Record<string, unknown>>, faults)
   return faults
@@ -211,7 +211,7 @@ function addAttributeFaults(
 ): void {
   for (const key of required) if (given[key] === undefined) faults.push(`${key} is missing`)
   for (const key of Object.keys(given)) {
-    if (!Object.hasOwn(attributes, key)) faults.push(`${key} is no attribute of it`)
+    if (!Object.hasOwn(attributes, key)) faults.push(`${key} is not an attribute of this event`)
     else if (given[key] !== undefined && !fits[attributes[key]!](given[key]))
       faults.push(`${key} must be ${kindNames[attributes[key]!]}`)
   }

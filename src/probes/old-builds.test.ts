@@ -91,7 +91,7 @@ test('a kernel that neither lets programs keep something nor walk by tables gets
   const { object, build, degraded } = loadStackObject(olderNative(), undefined, undefined)
   open.push(object)
   assert.equal(build, 'old')
-  assert.match(degraded ?? '', /does not know maps of its kind/)
+  assert.match(degraded ?? '', /does not support this map type/)
   const loaded = object.programs().filter(({ autoload }) => autoload)
   assert.deepEqual(loaded.map(({ name }) => name).sort(), [
     'svc_profile_cpu_plain',

@@ -104,10 +104,10 @@ export class AsyncWork {
       startMs: Date.now(),
       period: { type: 'goroutine', unit: 'count', value: 1 },
       comments: [
-        'Active asynchronous work by type, with the stack that began it; (running) is this request.',
+        'Active asynchronous work by type, with the stack that started it; (running) is this request.',
         this.#hook
-          ? `Without a stack: what is older than debug mode, and what came among more than ${maxStacksPerSecond} a second.`
-          : 'This runtime cannot watch resources without slowing down every promise: there are no stacks (Node.js 24 can).',
+          ? `Without a stack: work older than debug mode, and work started at more than ${maxStacksPerSecond} a second.`
+          : 'No stacks: this runtime cannot track resources without slowing down every promise (Node.js 24 can).',
         ...(this.#missed > 0
           ? [`${this.#missed} resources were not recorded: ${maxResources} were active.`]
           : []),

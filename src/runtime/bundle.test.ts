@@ -104,7 +104,7 @@ function check(read: (file: string) => Buffer, name: string, stacks: boolean): v
   assert.match(read('heap.txt').toString(), / \d{4,}\.\dKiB +\d+\.\d% +keepObjects src\/worker\.ts:\d+\n/)
   const goroutines = read('goroutine.txt').toString()
   if (stacks) assert.match(goroutines, /\n3 @ \(Timeout\)\n(#\t.*\n)*#\tstartTimers src\/worker\.ts:\d+\n/)
-  else assert.match(goroutines, /cannot watch resources.*\n(.*\n)*\d+ @ \(Timeout\)\n/)
+  else assert.match(goroutines, /cannot track resources.*\n(.*\n)*\d+ @ \(Timeout\)\n/)
   assert.match(read('threadcreate.txt').toString(), /threadcreate profile: total \d+/)
   const { traceEvents } = JSON.parse(read('trace.json').toString()) as {
     traceEvents: { name: string; args: object }[]

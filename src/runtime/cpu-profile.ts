@@ -75,7 +75,7 @@ function cpuProfile(
     period: { type: 'cpu', unit: 'nanoseconds', value: intervalUs * 1000 },
     comments: [
       'The main thread, sampled by V8. (program) is native code, (idle) is left out.',
-      'What V8 inlined counts for the function that it was inlined into.',
+      'Inlined functions count for the function that contains them.',
     ],
   }
 }

@@ -93,8 +93,8 @@ function heapProfile(
     startMs,
     period: { type: 'space', unit: 'bytes', value: intervalBytes },
     comments: [
-      'Sampled by V8 since debug mode went on; V8 does not say how many objects a sample stands for.',
-      '(heap not sampled) is what was allocated before, (array buffers) and (external) lie outside of the heap.',
+      'Sampled by V8 since debug mode was turned on; V8 does not report how many objects a sample represents.',
+      '(heap not sampled) was allocated before that; (array buffers) and (external) are outside the heap.',
       `Resident set, shared pages of the runtime included: ${rss} bytes.`,
     ],
   }

@@ -19,7 +19,7 @@ export function osThreads(): StackProfile {
     samples: [...counts].map(([name, count]) => ({ stack: [named(name)], values: [count] })),
     startMs: Date.now(),
     period: { type: 'threadcreate', unit: 'count', value: 1 },
-    comments: ['Threads by name. The kernel does not keep the stack that made them.'],
+    comments: ['Threads by name. The kernel does not keep the stack that created them.'],
   }
 }
 
@@ -36,7 +36,7 @@ export function noContention(name: string): StackProfile {
     startMs: Date.now(),
     period: { type: 'contentions', unit: 'count', value: 1 },
     comments: [
-      'Empty: JavaScript runs on one thread without locks, so the runtime has no counterpart to this profile.',
+      'Empty: JavaScript runs on one thread without locks, so the runtime has no equivalent of this profile.',
     ],
   }
 }

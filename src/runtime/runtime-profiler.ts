@@ -24,7 +24,7 @@ export interface ProfileRequest {
 export class ProfilerBusy extends Error {
   constructor(kind: string, running: string) {
     super(
-      `cannot take ${kind}: ${running} is being taken, and one at a time is possible; try again when it has ended`,
+      `cannot take ${kind}: ${running} is in progress, and only one can run at a time; try again when it is done`,
     )
     this.name = 'ProfilerBusy'
   }
@@ -59,12 +59,12 @@ interface RecordedKind extends ProfileKind {
 const kinds: readonly RecordedKind[] = [
   {
     name: 'heap',
-    summary: 'What holds the memory, sampled since debug mode went on',
+    summary: 'Memory in use by allocation site, sampled since debug mode was turned on',
     record: async ({ heap }) => pprof(await (await heap).profile(), profileTable),
   },
   {
     name: 'goroutine',
-    summary: 'Active asynchronous work with the stacks that began it',
+    summary: 'Active asynchronous work with the stacks that started it',
     record: async ({ asyncWork }) => pprof(asyncWork.profile(), stackList),
   },
   {
@@ -74,12 +74,12 @@ const kinds: readonly RecordedKind[] = [
   },
   {
     name: 'block',
-    summary: 'Blocking: empty, the runtime has no counterpart',
+    summary: 'Blocking: empty, the runtime has no equivalent',
     record: async () => pprof(noContention('block'), stackList),
   },
   {
     name: 'mutex',
-    summary: 'Lock contention: empty, the runtime has no counterpart',
+    summary: 'Lock contention: empty, the runtime has no equivalent',
     record: async () => pprof(noContention('mutex'), stackList),
   },
   {

@@ -27,7 +27,7 @@ export function originalPlaces(
   const map = JSON.parse(text) as { mappings?: unknown; sources?: unknown; names?: unknown }
   const { mappings, sources, names } = map
   if (typeof mappings !== 'string' || !Array.isArray(sources) || !Array.isArray(names))
-    throw new Error('it is no source map')
+    throw new Error('not a source map')
   const walk = new MappingWalk(mappings)
   const order = places.map((_, index) => index).sort((a, b) => compare(places[a]!, places[b]!))
   const found: (OriginalPlace | undefined)[] = places.map(() => undefined)

@@ -35,7 +35,7 @@ export function list<T>(item: Kind<T>, options: { unique?: boolean } = {}): Kind
         const one = item.read(each, `${key}[${i}]`, report)
         if (one === undefined) good = false
         else if (options.unique && read.includes(one)) {
-          report.problem(each.place, `${key}[${i}]`, 'stands twice in the list; delete one')
+          report.problem(each.place, `${key}[${i}]`, 'duplicate in the list; remove one')
         } else read.push(one)
       }
       return good ? read : undefined

@@ -42,7 +42,7 @@ test('what cannot be expanded says why and how to fix it', () => {
   check('${GONE:?tell me}', /: tell me$/)
   check('${GONE:?}', /GONE is not set/)
   check('${EMPTY:?}', /EMPTY is empty/)
-  check('${', /no "}" follows/)
+  check('${', /the closing "}" is missing/)
   check('a{2}${2}', /literal/)
   check('${constructor}', /constructor is not set/)
   check('${file:relative}', /must begin with "\/"/)

@@ -37,7 +37,8 @@ export function expand(
       continue
     }
     const end = text.indexOf('}', at)
-    if (end < 0) return failed(text, `cannot expand "\${": no "}" follows; write "$\${" for a literal "\${"`)
+    if (end < 0)
+      return failed(text, `cannot expand "\${": the closing "}" is missing; for a literal "\${" write "$\${"`)
     const reference = text.slice(at + 2, end)
     const found = reference.startsWith('file:')
       ? secretFile(reference.slice(5), files)
@@ -61,7 +62,7 @@ function variable(reference: string, env: Readonly<Record<string, string | undef
   const match = /^([A-Za-z_][A-Za-z0-9_]*)(?::([-?])([\s\S]*))?$/.exec(reference)
   if (!match) {
     return {
-      error: `a reference is a variable's name, "NAME:-default", "NAME:?message" or "file:/path"; write "$\${" for a literal "\${"`,
+      error: `a reference is a variable's name, "NAME:-default", "NAME:?message" or "file:/path"; for a literal "\${" write "$\${"`,
     }
   }
   const [, name, operator, rest] = match

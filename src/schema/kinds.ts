@@ -42,7 +42,7 @@ function scalarKind<T>(own: ScalarKind<T>): Kind<T> {
         report.problem(
           value.place,
           key,
-          `expected ${own.expects}, found nothing; delete the key to take its default`,
+          `expected ${own.expects}, found nothing; delete the key to use its default`,
         )
         return undefined
       }
@@ -321,9 +321,9 @@ export const endpoint = text({
   valid: address => address === '' || endpointFault(address) === '',
   leak: address => {
     if (hasCredentials(address))
-      return 'holds a user name or password, which logs would show; delete it, and set otlp.headers if the receiver asks for one'
+      return 'contains a user name or password, which would show up in logs; delete it, and set otlp.headers if the receiver needs credentials'
     return /[?#]/.test(address)
-      ? 'holds a query, which logs would show; delete it, and set otlp.headers if the receiver asks for a token'
+      ? 'contains a query, which would show up in logs; delete it, and set otlp.headers if the receiver needs a token'
       : undefined
   },
 })
@@ -334,7 +334,7 @@ export const url = text({
   valid: isUrl,
   leak: address =>
     address.includes('@') && !isUrl(address)
-      ? 'expected an http or https URL, found a value that is not shown because it may hold a password'
+      ? 'expected an http or https URL, found a value that may contain a password (not shown)'
       : undefined,
   show: address => address.replace(/^([a-z]+:\/\/)[^/@]*@/i, '$1[REDACTED]@'),
 })

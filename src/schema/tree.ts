@@ -167,7 +167,11 @@ function readEntries(
     const canonical = join(at.canonical, name)
     if (!isBranch(node)) readKey(node, entry.value, { written, canonical }, settings, report)
     else if (seen.has(name)) {
-      report.problem(entry.place, written, `"${seen.get(name)}" and "${entry.key}" are one key; delete one`)
+      report.problem(
+        entry.place,
+        written,
+        `"${seen.get(name)}" and "${entry.key}" are the same key; remove one`,
+      )
     } else readBranch(node, entry.value, { written, canonical }, settings, report)
     seen.set(name, entry.key)
   }
@@ -205,7 +209,7 @@ export function readKey(leaf: Key<unknown>, value: Value, at: At, settings: Sett
   if (read === undefined) return
   const before = settings.get(at.canonical)
   if (before && JSON.stringify(before.value) !== JSON.stringify(read)) {
-    const message = `"${before.written}" says something else, and both are one key; delete one`
+    const message = `"${before.written}" has another value, and both are the same key; remove one`
     report.problem(value.place, at.written, message, leaf.secret)
     return
   }
@@ -259,7 +263,7 @@ function unknownKey(root: Branch, name: string, only: readonly string[] | undefi
   if (near !== undefined) return `unknown key; did you mean "${near}"?`
   const elsewhere = only ? undefined : find(root, name, '')
   if (elsewhere !== undefined) return `unknown key here; did you mean "${elsewhere}"?`
-  return `unknown key; known here: ${list(names)}`
+  return `unknown key; valid keys: ${list(names)}`
 }
 
 /** A key of that name further down, as people forget a level. */

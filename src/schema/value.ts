@@ -91,7 +91,7 @@ export function describe(value: Value, hidden: boolean): string {
   if (value.type === 'list') return 'a list'
   if (value.type === 'map') return 'a map of keys'
   if (value.value === null) return 'nothing'
-  if (hidden || value.secrets.length > 0) return 'a value that is not shown because it is secret'
+  if (hidden || value.secrets.length > 0) return 'a secret value (not shown)'
   if (typeof value.value !== 'string')
     return `${typeof value.value === 'number' ? 'the number ' : ''}${value.text}`
   const text = value.text.length > 60 ? `${value.text.slice(0, 57)}...` : value.text

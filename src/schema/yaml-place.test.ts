@@ -162,10 +162,7 @@ test('what is too much for the parser, or stands in one long line, is refused at
     '%a\n'.repeat(many / 4),
     '- '.repeat(many / 2),
   ])
-    assert.match(
-      read(text).messages.join(),
-      /^cannot read the text: it has more than 200,000 names, values and signs/,
-    )
+    assert.match(read(text).messages.join(), /^cannot read the text: it has more than 200,000 YAML tokens/)
   const long = `a: "${'b'.repeat(many)}" c`
   assert.match(
     problemAt({ source: fileSource('file', long), start: 0, end: 1 }, '', '').sourceLine,

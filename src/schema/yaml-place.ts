@@ -11,7 +11,7 @@ const valueLimit = 100_000
 /** One fault of syntax makes others; more of them help nobody. */
 const faultLimit = 10
 
-const tooDeep = 'values are nested too deep'
+const tooDeep = 'values are nested too deeply'
 
 /** How the text of a YAML file is read. */
 export interface YamlOptions {
@@ -104,7 +104,7 @@ export function parseYaml(source: Source, options: YamlOptions, report: Report):
       report.problem(
         place,
         key,
-        'no anchor of that name stands before this alias; a text that begins with "*" needs quotes',
+        'no anchor of that name is defined before this alias; a text that begins with "*" needs quotes',
       )
       return { value: nothing(place), size: 1 }
     }
@@ -120,7 +120,7 @@ export function parseYaml(source: Source, options: YamlOptions, report: Report):
         const path = key === '' ? name : `${key}.${name}`
         const converted = convert(pair.value as Node | null, keyPlace.end, path)
         size += converted.size
-        if (seen.has(name)) report.problem(keyPlace, path, 'the key stands twice in the same map; delete one')
+        if (seen.has(name)) report.problem(keyPlace, path, 'duplicate key; remove one')
         else entries.push({ key: name, place: keyPlace, value: converted.value })
         seen.add(name)
       }
@@ -192,7 +192,7 @@ export function collectionOf(value: Value, want: 'list' | 'map', key: string, re
         `expected name=value between commas, found ${describe(item, report.secret)}`,
       )
     } else if (seen.has(name)) {
-      report.problem(value.place, `${key}.${name}`, 'the key stands twice in the same map; delete one')
+      report.problem(value.place, `${key}.${name}`, 'duplicate key; remove one')
     } else {
       const text = item.text.slice(equals + 1).trim()
       entries.push({ key: name, place: value.place, value: { ...item, value: text, text } })

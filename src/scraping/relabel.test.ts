@@ -253,7 +253,7 @@ test('a rule that cannot be says where and what to do', () => {
   refused({ target_label: '' }, ['target_label', /replace needs/])
   refused({ target_label: ['a'] }, ['target_label', /is no text/], ['target_label', /replace needs/])
   refused({ target_label: 'a', regex: '(' }, ['regex', /unterminated group.*RE2/])
-  refused({ target_label: 'a', regex: '(?=a)' }, ['regex', /looks around/])
+  refused({ target_label: 'a', regex: '(?=a)' }, ['regex', /lookaround/])
   refused({ target_label: 'a', regex: 'a)|(b' }, ['regex', /cannot be used/])
   refused({ target_label: 'a', source_labels: 'a' }, ['source_labels', /no list.*write \[/])
   refused({ target_label: 'a', source_labels: [''] }, ['source_labels', /"" is no name/])

@@ -243,6 +243,6 @@ test('commands tell a user without rights what to do', { skip }, async () => {
   }
   const { code, out, talk } = await asNobody('status')
   assert.equal(code, 0, talk)
-  assert.match(talk, /for root and the user of svc: use sudo/)
+  assert.match(talk, /Only root and the user of svc can see .*: use sudo/)
   assert.match(out, /svc/)
 })

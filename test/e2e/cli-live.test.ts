@@ -78,21 +78,21 @@ test('explain tells that the port is observed, and that another is not there', a
   assert.match(out, new RegExp(`^port ${port} -> pid ${process.pid} `))
   const none = await of('explain', 'no-such-thing-at-all')
   assert.equal(none.code, 1)
-  assert.match(none.out, /^Nothing was found for no-such-thing-at-all\.\n/)
+  assert.match(none.out, /^Nothing found for no-such-thing-at-all\.\n/)
 })
 
 test('status and config are those of the agent', async () => {
   const { code, out, talk } = await of('status')
   assert.equal(code, 0, out + talk)
   assert.match(out, /, mode agent, up \S+, ready\n/)
-  assert.ok(out.includes(`page: http://127.0.0.1:${agent.port}/ui\n`), out)
+  assert.ok(out.includes(`Page: http://127.0.0.1:${agent.port}/ui\n`), out)
   let config = await of('config', '--diff')
   // An agent that does not answer for three seconds is asked at its next address.
   await until(
     () => `it answers at its admin socket: ${config.talk}`,
     patienceMs,
     async () => {
-      if (/^of the agent at unix:/.test(config.talk)) return true
+      if (/^from the agent at unix:/.test(config.talk)) return true
       config = await of('config', '--diff')
       return false
     },

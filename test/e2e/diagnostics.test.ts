@@ -25,7 +25,8 @@ before(async () => {
   })
   const file = join(directory, 'bundle.tar.gz')
   // An agent that does not answer for three seconds is asked at its next address.
-  for (let tries = 0; tries < 2 && !talk.startsWith('asking the agent at unix:'); tries++) await collect(file)
+  for (let tries = 0; tries < 2 && !talk.startsWith('querying the agent at unix:'); tries++)
+    await collect(file)
   execFileSync('tar', ['-xzf', file, '-C', directory, '--strip-components=1'])
   rmSync(file)
   for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true })) {
@@ -62,7 +63,7 @@ after(async () => {
 test('the agent answers at its admin socket, and in debug mode no file is missing', () => {
   assert.ok(manifest.agent.answered)
   assert.equal(manifest.agent.address, `unix:${agent.socket}`)
-  assert.match(talk, /^asking the agent at unix:/)
+  assert.match(talk, /^querying the agent at unix:/)
   const all = [...manifest.files, ...manifest.missing].map(({ name }) => name)
   assert.equal(new Set(all).size, all.length)
   const wanted = [

@@ -313,5 +313,5 @@ test('processes that a pid namespace of its own hides from svc are told of', { s
   const agent = await startAgent({ wrapper })
   const hidden = await explained(agent, servers.ports[0]!, 'container_not_visible')
   assert.equal(hidden.pid, 0)
-  assert.match(lineOf(hidden, 'selected', /pid namespace of its own/).hint, /--pid=host/)
+  assert.match(lineOf(hidden, 'selected', /its own pid namespace/).hint, /--pid=host/)
 })

@@ -166,7 +166,7 @@ test('TLS and users are those of the web configuration, as it is now', async t =
 
   write('tls_server_config: {cert_file: nowhere}')
   assert.equal(await overTls(port, { ca: 'stranger' }), 'refused')
-  await until('it is logged', 60_000, () => exporter.said.includes('cannot take up the web configuration'))
+  await until('it is logged', 60_000, () => exporter.said.includes('cannot load the web configuration'))
   write(tlsOf('server'))
   assert.equal(await overTls(port), 200)
 })

@@ -30,7 +30,7 @@ export async function effective(args: Arguments, onlyDifferent: boolean): Promis
   say(`${source}\n`)
   const shown = onlyDifferent ? keys.filter(isDifferent) : keys
   if (args.has('json')) print(`${shownJson(JSON.stringify({ source, keys: shown }, null, 2))}\n`)
-  else if (shown.length === 0) print('# nothing differs from the defaults\n')
+  else if (shown.length === 0) print('# no differences from the defaults\n')
   else
     print(
       yamlTree(
@@ -65,14 +65,14 @@ async function ofAgent(args: Arguments): Promise<Found | string> {
     return why
   }
   try {
-    const { config } = await documentOf<AgentDocument>(client, '/ui/api/agent', 'ask the agent')
+    const { config } = await documentOf<AgentDocument>(client, '/ui/api/agent', 'query the agent')
     const keys = config.map(({ key, value, fallback, origin }) => ({
       key,
       value: parse(value) as unknown,
       fallback: parse(fallback) as unknown,
       origin,
     }))
-    return { keys, source: `of the agent at ${client.address}` }
+    return { keys, source: `from the agent at ${client.address}` }
   } catch (error) {
     if (named || !(error instanceof StartError)) throw error
     return error.message
@@ -82,7 +82,7 @@ async function ofAgent(args: Arguments): Promise<Found | string> {
 function ofFile(loaded: LoadedConfig, why: string): Found {
   const { file, problems } = loaded
   const from = file === null ? 'the defaults and the environment' : file
-  const source = `${why}; this is ${from}, as an agent would read it`
+  const source = `${why}; showing ${from}, as an agent would read it`
   if (problems.length > 0) return { keys: undefined, source }
   const fallbackOf = new Map([...leaves(schema)].map(([key, leaf]) => [key, defaultOf(leaf)]))
   return { keys: shownKeys(loaded).map(each => ({ ...each, fallback: fallbackOf.get(each.key) })), source }

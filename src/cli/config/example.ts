@@ -1,11 +1,11 @@
 /** A file to start with. All of it is a comment, and it is valid, too, with one `#` less on each line. */
 export const example = `## svc: /etc/svc/config.yaml
 ##
-## Without this file svc observes its host, shows it at http://127.0.0.1:19090/ui, and sends nothing anywhere. Each part
-## below is a start: take the "#" from the lines that you want. All keys: svc config --default. What is wrong with a
-## file: svc validate FILE. What this host can and cannot do: svc doctor.
+## Without this file svc observes its host, shows it at http://127.0.0.1:19090/ui, and sends no data anywhere. Each part
+## below is a starting point: remove the "#" from the lines that you want. All keys: svc config --default. Problems in
+## a file: svc validate FILE. Host checks: svc doctor.
 
-## Where traces, metrics, logs and profiles are sent, over OTLP.
+## Receiver of traces, metrics, logs and profiles, over OTLP.
 #otlp:
 #  endpoint: collector.example.com:4317
 #  # gRPC, or http/protobuf to port 4318.
@@ -14,47 +14,47 @@ export const example = `## svc: /etc/svc/config.yaml
 #  insecure: false
 #  headers:
 #    x-tenant: shop
-#    # From a file, so that the secret stands nowhere else.
+#    # Read from a file, so that the secret is not in this one.
 #    # authorization: "\${file:/etc/svc/token}"
 
-## What all telemetry of this host says of itself.
+## Resource attributes of all telemetry of this host.
 #resource:
 #  attributes:
 #    deployment.environment.name: production
 
-## What is observed on the host.
+## Observation of the host.
 #agent:
 #  ebpf:
 #    network:
-#      # Only servers and clients at these ports; all where it is left out.
+#      # Only servers and clients on these ports; without this key, all ports.
 #      include_ports: [80, 443, 8080]
 #      sampling:
-#        # Spans beyond it are counted, and not sent one by one.
+#        # Spans above this rate are counted, but not sent individually.
 #        max_spans_per_second: 1000
 #  profiling:
 #    enabled: true
 #    sample_rate: 19
 #  logs:
-#    # Containers are followed by themselves.
+#    # Container logs are collected automatically.
 #    paths: [/var/log/nginx/*.log]
 #  nodeexporter:
 #    # Metrics of the host for Prometheus.
 #    enabled: true
 #    listen_address: 127.0.0.1:9100
 
-## What must not leave this host: personal data is redacted before it is sent.
+## Redaction of personal data before it leaves this host.
 #pipeline:
 #  pii_redaction:
 #    enabled: true
 #  export:
 #    queue:
-#      # What waits for the receiver outlives a restart.
+#      # Queued data survives a restart.
 #      enabled: true
 #      directory: /var/lib/svc/queue
 
-## The page, the API and the commands that look at a running agent.
+## Live page, API and commands that query a running agent.
 #self_telemetry:
-#  # Answers to other hosts need a token: self_telemetry.auth.
+#  # Requests from other hosts need a token: self_telemetry.auth.
 #  listen: 127.0.0.1:19090
 #  ui:
 #    window: 15m

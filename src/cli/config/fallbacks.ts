@@ -8,7 +8,7 @@ import { print, wrapped } from '../terminal.ts'
 import { type Leaf, yamlTree } from './yaml-tree.ts'
 
 const columns = 100
-const intro = `# Every key of svc with its default. A key that stands as a comment follows another one, or the host.
+const intro = `# All keys of svc with their defaults. The default of a key in a comment depends on another key, or on the host.
 `
 const fallbackOf = new Map([...leaves(schema)].map(([key, leaf]) => [key, defaultOf(leaf)]))
 
@@ -21,10 +21,7 @@ export function fallbacks(json: boolean): ExitCode {
 
 function leafOf([key, leaf]: [string, Key<unknown>]): Leaf {
   const depth = key.split('.').length - 1
-  const marks = [
-    ...(leaf.restart ? ['a change waits for a restart'] : []),
-    ...(leaf.secret ? ['secret'] : []),
-  ]
+  const marks = [...(leaf.restart ? ['changes need a restart'] : []), ...(leaf.secret ? ['secret'] : [])]
   const meaning = `${leaf.description}${marks.length > 0 ? ` (${marks.join('; ')})` : ''}`
   const above = [
     ...wrapped(meaning, columns - 2 * depth),

@@ -83,7 +83,7 @@ export class Conversion {
         for (const warning of warnings) this.note(warning)
         if (this.#variables.size > 0)
           this.note(
-            `the configuration refers to variables that svc needs: ${[...this.#variables].join(', ')}`,
+            `the configuration uses variables that svc needs, too: ${[...this.#variables].join(', ')}`,
           )
         return { text, leftOut: [...this.#leftOut], notes: [...this.#notes] }
       }
@@ -108,7 +108,7 @@ export class Conversion {
       ]
     })
     const head = `# Written by "${this.#command}".\n`
-    return given.length === 0 ? `${head}# Nothing differs from the defaults.\n` : `${head}${yamlTree(given)}`
+    return given.length === 0 ? `${head}# No differences from the defaults.\n` : `${head}${yamlTree(given)}`
   }
 
   #load(text: string): LoadedConfig {
@@ -138,7 +138,7 @@ export class Conversion {
         const item = at === undefined || !setting.isList ? undefined : listed[Number(at)]
         if (item !== undefined) wrong.add(Number(at))
         const origin = item?.origin ?? (setting.isList ? key : setting.item.origin)
-        this.leaveOut(origin, `svc does not take it as ${problem.key}: ${problem.message}`)
+        this.leaveOut(origin, `svc does not accept it as ${problem.key}: ${problem.message}`)
       }
       const left = listed.filter((_, i) => !wrong.has(i))
       if (setting.isList && wrong.size > 0 && left.length > 0) setting.items = left

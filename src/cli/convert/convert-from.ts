@@ -33,7 +33,7 @@ function collect(source: Source, words: readonly string[], conversion: Conversio
   if (source === 'prometheus') {
     if (first === undefined)
       throw new StartError(
-        'which file? svc convert prometheus /etc/prometheus/prometheus.yml',
+        'no file given; run svc convert prometheus /etc/prometheus/prometheus.yml',
         ExitCode.usage,
       )
     fromPrometheus(readInput(first), conversion)

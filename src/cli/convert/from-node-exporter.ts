@@ -32,7 +32,7 @@ export function flagsIn(input: Input, conversion: Conversion): string[] {
   } else if (lines.length > 0 && lines.every(line => line.startsWith('--')))
     return lines.flatMap(commandWords)
   throw new StartError(
-    `cannot read ${input.name}: neither ExecStart= of a unit, nor ARGS= with flags, nor flags are in it`,
+    `cannot read ${input.name}: it contains no ExecStart= of a unit, no ARGS= and no flags`,
     ExitCode.usage,
   )
 }
@@ -54,7 +54,7 @@ function flagsOfUnit(start: string, lines: readonly string[], conversion: Conver
       if (read === undefined)
         conversion.leaveOut(
           `EnvironmentFile=${file}`,
-          `${fault || 'it has lines without NAME='}; convert that file, too`,
+          `${fault || 'some of its lines have no NAME='}; convert that file, too`,
         )
       for (const [name, value] of read ?? []) variables.set(name, value)
     }
@@ -94,17 +94,20 @@ export function fromNodeExporter(words: readonly string[], conversion: Conversio
   if (settings.metricsPath !== '/metrics')
     conversion.leaveOut(
       `--web.telemetry-path=${settings.metricsPath}`,
-      'the path of svc is /metrics; write that as metrics_path of the job that scrapes it',
+      'the path of svc is /metrics; set that as metrics_path of the job that scrapes it',
     )
   if (given.has('web.disable-exporter-metrics'))
-    conversion.note('--web.disable-exporter-metrics: svc tells of itself at self_telemetry.listen instead')
+    conversion.note(
+      '--web.disable-exporter-metrics: svc serves its own metrics at self_telemetry.listen instead',
+    )
   if (settings.logLevel !== 'info') conversion.set('log_level', settings.logLevel, '--log.level')
   if (given.has('log.format'))
     conversion.note(
       '--log.format needs no conversion: the log is JSON, on a terminal it is text (log_format)',
     )
   for (const name of ['runtime.gomaxprocs', 'collector.filesystem.stat-workers', 'version', 'help'])
-    if (given.has(name)) conversion.note(`--${name} needs no conversion: it means nothing to a configuration`)
+    if (given.has(name))
+      conversion.note(`--${name} needs no conversion: it does not affect the configuration`)
   if (settings.webConfigFile !== '') webConfig(settings.webConfigFile, conversion)
 }
 
@@ -121,7 +124,7 @@ function goodFlags(
     const word = words[i]!
     if (word === '--') continue
     if (!word.startsWith('--')) {
-      const what = word.startsWith('-') ? 'the exporter has no such flag' : 'it is no flag'
+      const what = word.startsWith('-') ? 'the exporter has no such flag' : 'not a flag'
       conversion.leaveOut(`"${word}"`, `${what}; delete it`)
       continue
     }
@@ -144,7 +147,7 @@ function goodFlags(
     const meant = flag.meant ?? flag.name
     const before = good.get(meant)
     if (before !== undefined && flag.takes !== 'values') {
-      conversion.leaveOut(`--${name}`, 'it is given twice, and the first counts; delete one')
+      conversion.leaveOut(`--${name}`, 'given twice, the first one is used; remove one')
       continue
     }
     try {
@@ -217,7 +220,7 @@ function setUnlessDefault(
 /** TLS of the endpoint from the exporter's web configuration; svc has nothing else of it. */
 function webConfig(file: string, conversion: Conversion): void {
   const flag = '--web.config.file'
-  const keep = 'keep "svc node-exporter" with this flag for it, or set a proxy before svc'
+  const keep = 'keep using "svc node-exporter" with this flag, or put a proxy in front of svc'
   let read: unknown
   try {
     const value = readYaml(readInput(file))
@@ -230,16 +233,19 @@ function webConfig(file: string, conversion: Conversion): void {
   const { tls_server_config: tls, ...others } = asMap(read)
   for (const name of Object.keys(others))
     if (name !== 'http_server_config' || 'headers' in asMap(others[name]))
-      conversion.leaveOut(`${flag}, ${name}`, `svc has no such thing at this endpoint; ${keep}`)
+      conversion.leaveOut(`${flag}, ${name}`, `svc does not support this at this endpoint; ${keep}`)
   const { cert_file: cert, key_file: key, client_ca_file: ca, client_auth_type: auth, ...rest } = asMap(tls)
   for (const name of Object.keys(rest))
     conversion.leaveOut(
       `${flag}, tls_server_config.${name}`,
-      `svc takes files only, and chooses the rest; ${keep}`,
+      `svc supports files only, and chooses the rest; ${keep}`,
     )
   const mustShow = auth === 'RequireAndVerifyClientCert'
   if (auth !== undefined && auth !== '' && auth !== 'NoClientCert' && !mustShow) {
-    conversion.leaveOut(`${flag}, client_auth_type`, `svc asks for verified certificates or none; ${keep}`)
+    conversion.leaveOut(
+      `${flag}, client_auth_type`,
+      `svc requires verified client certificates or none; ${keep}`,
+    )
   }
   if (typeof cert !== 'string' || typeof key !== 'string') return
   conversion.set(`${root}.tls.enabled`, true, flag)

@@ -66,17 +66,14 @@ OTEL_SERVICE_NAME=shop
   assert.match(told, /^OTEL_EBPF_OPEN_PRT: unknown; did you mean OTEL_EBPF_OPEN_PORT\?$/m)
   assert.match(
     told,
-    /^OTEL_EBPF_PROMETHEUS_PORT: svc serves request metrics to no scraper; set otlp\.endpoint/m,
+    /^OTEL_EBPF_PROMETHEUS_PORT: svc does not serve request metrics for scraping; set otlp\.endpoint/m,
   )
-  assert.match(
-    told,
-    /^BEYLA_BPF_CONTEXT_PROPAGATION: svc takes over the context that requests carry and puts none/m,
-  )
-  assert.match(told, /^OTEL_SERVICE_NAME: svc finds the name of each service by itself/m)
+  assert.match(told, /^BEYLA_BPF_CONTEXT_PROPAGATION: svc uses the context in requests but injects none/m)
+  assert.match(told, /^OTEL_SERVICE_NAME: svc detects the name of each service/m)
   assert.match(told, /^OTEL_RESOURCE_ATTRIBUTES, service\.name: /m)
   assert.equal(leftOut.length, 5)
   assert.match(noted, /OTEL_EBPF_BPF_WAKEUP_LEN needs no conversion/)
-  assert.match(noted, /HEADERS may hold a token/)
+  assert.match(noted, /HEADERS may contain a token/)
   assert.doesNotMatch(told + noted, /Bearer/)
 })
 
@@ -101,7 +98,7 @@ ebpf_: 1
   assert.deepEqual([traces.endpoint, traces.protocol], ['http://localhost:4318/v1/traces', 'http/protobuf'])
   assert.deepEqual([metrics.endpoint, metrics.histograms], ['https://r:1/m', 'exponential'])
   assert.match(text, /https:\/\/\$\{RECEIVER\}\/m/)
-  assert.match(noted, /refers to variables that svc needs: RECEIVER/)
+  assert.match(noted, /uses variables that svc needs, too: RECEIVER/)
   const { routes, exclude_paths, sampling, flows, interfaces, metrics_interval } = config.agent.ebpf.network
   assert.deepEqual([routes.unmatched, routes.patterns], ['wildcard', ['/a/:id', '/b/{id}']])
   assert.deepEqual([exclude_paths, sampling.ratio, flows], [['/health', '/x/*'], 0, false])
@@ -148,7 +145,7 @@ test('selectors become selectors that mean the same, or are left out as a whole'
   )
   assert.match(told, /^discovery\.instrument\[0\]\.name: svc has no such setting for one service/m)
   assert.match(told, /^discovery\.instrument\[1\]\.exe_path: .*The whole entry is left out$/m)
-  assert.match(told, /^discovery\.instrument\[2\]\.languages: svc does not select by it/m)
+  assert.match(told, /^discovery\.instrument\[2\]\.languages: svc cannot select by it/m)
 })
 
 test('expressions become texts with stars where they say no more', () => {
@@ -182,8 +179,8 @@ test('what a file does not tell is named, and so is that all processes would be 
     'otel_traces_export: {endpoint: "${TO}"}\ndiscovery: {instrument: [{languages: java}]}\n',
     { TO: 'http://collector:4318/v1/traces' },
   )
-  assert.match(left, /^discovery\.instrument: no entry of it is left, and without one svc observes every/m)
-  assert.match(noted, /port 4317 takes otlp\.traces\.protocol: grpc/)
+  assert.match(left, /^discovery\.instrument: no entry is left, and without entries svc observes every/m)
+  assert.match(noted, /port 4317 needs otlp\.traces\.protocol: grpc/)
 })
 
 test('protocols that neither spans nor metrics are wanted of are switched off', () => {
@@ -192,7 +189,7 @@ test('protocols that neither spans nor metrics are wanted of are switched off', 
   )
   const { http, mongodb, redis, sql } = config.agent.ebpf.network as unknown as Record<string, boolean>
   assert.deepEqual([http, mongodb, redis, sql], [true, true, false, false])
-  assert.match(told, /genai: svc does not see this protocol/)
+  assert.match(told, /genai: svc does not decode this protocol/)
 })
 
 test('every setting of OBI is converted or has one reason, and none is there twice', () => {

@@ -56,7 +56,7 @@ export function fromObi(input: Input | { readonly variables: Variables }, conver
   if ('variables' in input) {
     if (input.variables.size === 0)
       throw new StartError(
-        'no OTEL_* or BEYLA_* variable is set here; name a file: svc convert obi FILE',
+        'no OTEL_* or BEYLA_* variable is set; pass a file: svc convert obi FILE',
         ExitCode.usage,
       )
     take(input.variables, false, given, conversion)
@@ -71,18 +71,18 @@ export function fromObi(input: Input | { readonly variables: Variables }, conver
 function takeFile(input: Input, given: Map<string, Given>, conversion: Conversion): void {
   const value = readYaml(input)
   if (value === undefined || value.type === 'scalar')
-    throw new StartError(`cannot read ${input.name}: it is no configuration of OBI`, ExitCode.usage)
+    throw new StartError(`cannot read ${input.name}: not an OBI configuration`, ExitCode.usage)
   const variables = new Map<string, string>()
   const elsewhere = new Set<string>()
   findVariables(value, variables, elsewhere)
   for (const name of elsewhere)
     conversion.leaveOut(
       name,
-      'its value is not in the file (valueFrom); give svc the same variable where its name begins with OTEL_EXPORTER_, else set the key',
+      'its value is not in the file (valueFrom); set the same variable for svc if its name begins with OTEL_EXPORTER_, else set the key',
     )
   if (variables.size > 0 || elsewhere.size > 0) take(variables, true, given, conversion)
   else if (value.type === 'map') takeTree(value, [], input.name, given, conversion)
-  else throw new StartError(`cannot read ${input.name}: it is no configuration of OBI`, ExitCode.usage)
+  else throw new StartError(`cannot read ${input.name}: not an OBI configuration`, ExitCode.usage)
 }
 
 const isVariable = /^(OTEL|BEYLA)_[A-Z0-9_]+$/
@@ -164,7 +164,7 @@ function takeExporter(
       refers,
     )
     if (key.endsWith('headers'))
-      conversion.note(`${origin} may hold a token: let only svc read the configuration`)
+      conversion.note(`${origin} may contain a token: make the configuration readable by svc only`)
     given.set(key, { origin, value: looseScalar(origin, env[origin] ?? ''), refers })
   }
 }
@@ -193,9 +193,7 @@ function takeTree(
     const near = nearest(path, known.keys())
     conversion.leaveOut(
       path,
-      near === undefined
-        ? 'OBI 0.8 has no such key, or svc does not know it'
-        : `unknown; did you mean ${near}?`,
+      near === undefined ? 'not a key of OBI 0.8, or unknown to svc' : `unknown; did you mean ${near}?`,
     )
   }
 }

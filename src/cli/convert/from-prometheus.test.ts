@@ -75,7 +75,7 @@ scrape_configs: [{job_name: a}, {job_name: b, label_limit: 9}]`,
     plain: '${HOST_OF}',
   })
   assert.match(text, /\$\{HOST_OF:-\}-\$\{ZONE_OF:-\}/)
-  assert.match(notes.join('\n'), /refers to variables that svc needs: HOST_OF, ZONE_OF/)
+  assert.match(notes.join('\n'), /uses variables that svc needs, too: HOST_OF, ZONE_OF/)
   assert.deepEqual(
     jobs.map(({ intervalMs, limits: { bodyBytes, samples, labels } }) => [
       intervalMs,
@@ -113,9 +113,9 @@ scrape_configs:
   assert.match(told, /^prometheus\.yml:7: job "cloud": .*svc has no discovery of this kind/m)
   assert.match(told, /^prometheus\.yml:8: job "token": .*oauth2/m)
   assert.match(told, /^prometheus\.yml:9: job "good": .*has the name "good", too/m)
-  assert.match(told, /^prometheus\.yml:10: job without a name: it is no scrape configuration/m)
+  assert.match(told, /^prometheus\.yml:10: job without a name: not a scrape configuration/m)
   assert.doesNotMatch(told, /s3cret|secret@/)
-  assert.match(notes.join('\n'), /stream_parse needs no conversion: svc always reads pages as they come/)
+  assert.match(notes.join('\n'), /stream_parse needs no conversion: svc always reads pages as sent/)
   assert.match(notes.join('\n'), /passwords or tokens/)
   assert.match(JSON.stringify(jobs.at(-1)!.access), /t\$\{o\}k/)
 })

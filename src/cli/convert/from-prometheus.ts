@@ -14,7 +14,7 @@ import { type Input, readYaml } from './input.ts'
 import { plainOf } from './plain-value.ts'
 
 const root = 'collectors.prometheus'
-const rules = 'svc stores nothing and evaluates no rules; keep them with the server that has the data'
+const rules = 'svc stores no data and evaluates no rules; keep them on the server that has the data'
 
 /** Sections that are no scraping, and what to do about each. */
 const sections: Readonly<Record<string, string>> = {
@@ -22,12 +22,12 @@ const sections: Readonly<Record<string, string>> = {
   rule_files: rules,
   remote_write:
     'svc sends OTLP, not remote write; set otlp.endpoint to a receiver of OTLP (Prometheus 3 is one with --web.enable-otlp-receiver, at /api/v1/otlp)',
-  remote_read: 'svc stores nothing to be read; leave it with the server that has the data',
-  storage: 'svc stores nothing; leave it with the server that has the data',
-  otlp: 'svc receives no OTLP; leave it with the server that does',
-  tracing: 'svc traces itself with self_telemetry.tracing; set that',
-  runtime: 'it is a setting of the Go runtime; nothing to do',
-  scrape_config_files: 'svc reads no other files with jobs; convert each, and join the lists',
+  remote_read: 'svc stores no data to read; keep it on the server that has the data',
+  storage: 'svc stores no data; keep it on the server that has the data',
+  otlp: 'svc does not receive OTLP; keep it on the server that does',
+  tracing: 'svc traces itself with self_telemetry.tracing; set that instead',
+  runtime: 'a setting of the Go runtime; no action',
+  scrape_config_files: 'svc does not read other files with jobs; convert each one and merge the lists',
 }
 
 /** Of `global`: no job can say it, or none needs it. */
@@ -42,13 +42,13 @@ const ofJobs = new Set(
 
 /** Of jobs of vmagent: how it works, not what it scrapes. */
 const ofVmagent: Readonly<Record<string, string>> = {
-  stream_parse: 'svc always reads pages as they come',
-  relabel_debug: 'svc shows labels from before relabelling at /status/targets',
-  metric_relabel_debug: 'see what is sent with: svc tap',
-  scrape_align_interval: 'svc spreads scrapes over the interval by itself',
-  scrape_offset: 'svc spreads scrapes over the interval by itself',
-  no_stale_markers: 'svc always tells when a series has ended',
-  disable_keepalive: 'svc always keeps connections',
+  stream_parse: 'svc always reads pages as sent',
+  relabel_debug: 'svc shows labels before relabelling at /status/targets',
+  metric_relabel_debug: 'use svc tap to see sent data',
+  scrape_align_interval: 'svc spreads scrapes over the interval automatically',
+  scrape_offset: 'svc spreads scrapes over the interval automatically',
+  no_stale_markers: 'svc always reports the end of a series',
+  disable_keepalive: 'svc always keeps connections open',
 }
 
 const numbers = /(_limit|^port|^modulus|_targets|_factor)$/
@@ -60,7 +60,7 @@ const secrets = /^(password|credentials|bearer_token|client_secret)$/
 export function fromPrometheus(input: Input, conversion: Conversion): void {
   const value = readYaml(input)
   if (value === undefined || (value.type === 'scalar' && value.value !== null))
-    throw new StartError(`cannot read ${input.name}: it is no configuration of Prometheus`, ExitCode.usage)
+    throw new StartError(`cannot read ${input.name}: not a Prometheus configuration`, ExitCode.usage)
   const entries = value.type === 'map' ? value.entries : []
   const section = (name: string) => entries.find(({ key }) => key === name)?.value
   const known = [...Object.keys(sections), 'global', 'scrape_configs']
@@ -72,7 +72,9 @@ export function fromPrometheus(input: Input, conversion: Conversion): void {
       const near = nearest(key, known)
       conversion.leaveOut(
         key,
-        near === undefined ? 'no section of Prometheus' : `unknown; did you mean ${near}?`,
+        near === undefined
+          ? 'not a section of the Prometheus configuration'
+          : `unknown; did you mean ${near}?`,
       )
     }
   }
@@ -81,8 +83,7 @@ export function fromPrometheus(input: Input, conversion: Conversion): void {
   const jobs = value.type === 'list' ? value : section('scrape_configs')
   const usual = globalsOf(all?.type === 'map' ? all : undefined, input, conversion)
   if (jobs === undefined || jobs.type !== 'list') {
-    if (jobs !== undefined && !isEmpty(jobs))
-      conversion.leaveOut('scrape_configs', 'it is no list; correct it')
+    if (jobs !== undefined && !isEmpty(jobs)) conversion.leaveOut('scrape_configs', 'not a list; correct it')
     return
   }
   const base = input.path === undefined ? undefined : dirname(input.path)
@@ -90,11 +91,11 @@ export function fromPrometheus(input: Input, conversion: Conversion): void {
   for (const job of jobs.items) addJob(job, usual, { input, base, met }, conversion)
   if (met.secret)
     conversion.note(
-      'there are passwords or tokens in the configuration, as there were in the input: let only svc read it',
+      'the configuration contains the passwords or tokens of the input: make it readable by svc only',
     )
   if (met.relative)
     conversion.note(
-      'relative paths begin where the configuration of svc will be, for standard input tells no directory: correct them',
+      'relative paths start at the directory of the svc configuration, because standard input has no directory: correct them',
     )
 }
 
@@ -117,11 +118,11 @@ function globalsOf(all: Mapping | undefined, { name }: Input, conversion: Conver
     if (isEmpty(value)) continue
     if (key === 'scrape_interval' || key === 'scrape_timeout') {
       const ms = value.type === 'scalar' ? durationOf(value.text) : undefined
-      if (ms === undefined) conversion.leaveOut(origin, 'it is no duration such as 30s; correct it')
+      if (ms === undefined) conversion.leaveOut(origin, 'not a duration such as 30s; correct it')
       else conversion.set(`${root}.${key}`, formatDuration(ms), origin)
     } else if (key === 'body_size_limit') {
       const bytes = anySize.read(value, key, reportInto([]))
-      if (bytes === undefined) conversion.leaveOut(origin, 'it is no size such as 10MB; correct it')
+      if (bytes === undefined) conversion.leaveOut(origin, 'not a size such as 10MB; correct it')
       else if (bytes > 0) conversion.set(`${root}.${key}`, formatSize(bytes), origin)
     } else if (key === 'sample_limit') conversion.set(`${root}.${key}`, plainOf(value), origin)
     else if (key === 'external_labels') {
@@ -129,7 +130,7 @@ function globalsOf(all: Mapping | undefined, { name }: Input, conversion: Conver
       conversion.set(`${root}.${key}`, labels, origin, true)
     } else if (ofJobs.has(key)) own.push(entry)
     else if (ofRules.has(key)) conversion.note(`global.${key} needs no conversion: svc evaluates no rules`)
-    else conversion.leaveOut(`global.${key}`, 'svc has no such setting for all jobs; write it into each job')
+    else conversion.leaveOut(`global.${key}`, 'svc has no such setting for all jobs; set it in each job')
   }
   return own
 }
@@ -150,7 +151,7 @@ function addJob(job: Value, usual: readonly Entry[], context: Context, conversio
   const nameOf = job.type === 'map' ? job.entries.find(({ key }) => key === 'job_name')?.value : undefined
   const origin = `${input.name}:${line}: job ${nameOf?.type === 'scalar' ? `"${nameOf.text}"` : 'without a name'}`
   if (job.type !== 'map') {
-    conversion.leaveOut(origin, 'it is no scrape configuration; delete it')
+    conversion.leaveOut(origin, 'not a scrape configuration; delete it')
     return
   }
   const entries: Entry[] = []

@@ -23,7 +23,7 @@ export function readInput(file: string): Input {
   const name = isStandard ? 'standard input' : file
   const isText = bytes !== undefined && isUtf8(bytes) && !bytes.includes(0)
   if (bytes === undefined || !isText)
-    throw new StartError(`cannot read ${name}: ${fault || 'it is not text'}`, ExitCode.usage)
+    throw new StartError(`cannot read ${name}: ${fault || 'not a text file'}`, ExitCode.usage)
   const text = bytes.toString('utf8').replace(/^\ufeff/, '')
   return { name, path: isStandard ? undefined : resolve(file), text }
 }

@@ -11,7 +11,7 @@ interface Group {
 
 export const groups: readonly Group[] = [
   {
-    why: 'svc sizes its buffers and caches by itself, within bounds',
+    why: 'svc sizes its buffers and caches automatically, within limits',
     needsNone: true,
     rows: `channel_buffer_len CHANNEL_BUFFER_LEN
       channel_send_timeout CHANNEL_SEND_TIMEOUT
@@ -42,7 +42,7 @@ export const groups: readonly Group[] = [
       network.deduper_fc_ttl NETWORK_DEDUPER_FC_TTL`,
   },
   {
-    why: 'svc chooses by what the kernel has',
+    why: 'svc chooses based on the kernel',
     needsNone: true,
     rows: `ebpf.bpf_fs_path BPF_FS_PATH
       ebpf.force_bpf_map_reader FORCE_BPF_MAP_READER
@@ -58,7 +58,7 @@ export const groups: readonly Group[] = [
       network.guess_ports NETWORK_GUESS_PORTS`,
   },
   {
-    why: 'svc sees processes begin as they do, and watches Kubernetes',
+    why: 'svc sees processes as they start, and watches Kubernetes',
     needsNone: true,
     rows: `discovery.min_process_age MIN_PROCESS_AGE
       discovery.poll_interval DISCOVERY_POLL_INTERVAL
@@ -75,7 +75,7 @@ export const groups: readonly Group[] = [
       attributes.metadata_retry.timeout METADATA_RETRY_TIMEOUT`,
   },
   {
-    why: 'svc changes no application: it puts no agent and no signal into one',
+    why: 'svc does not change applications: it injects no agent and sends no signal',
     needsNone: true,
     rows: `javaagent.attach_timeout JAVAAGENT_ATTACH_TIMEOUT
       javaagent.debug JAVAAGENT_DEBUG
@@ -87,7 +87,7 @@ export const groups: readonly Group[] = [
       discovery.route_harvester_advanced.java_harvest_delay JAVA_ROUTE_HARVEST_DELAY`,
   },
   {
-    why: 'it is for debugging OBI; with svc see "svc tap", "svc explain" and "svc diagnostics"',
+    why: 'for debugging OBI; with svc use "svc tap", "svc explain" and "svc diagnostics"',
     needsNone: true,
     rows: `trace_printer TRACE_PRINTER
       log_config LOG_CONFIG
@@ -100,7 +100,7 @@ export const groups: readonly Group[] = [
       internal_metrics.exporter INTERNAL_METRICS_EXPORTER`,
   },
   {
-    why: 'svc serves request metrics to no scraper; set otlp.endpoint to a receiver of OTLP, which Prometheus 3 is with --web.enable-otlp-receiver',
+    why: 'svc does not serve request metrics for scraping; set otlp.endpoint to an OTLP receiver, such as Prometheus 3 with --web.enable-otlp-receiver',
     rows: `prometheus_export.port PROMETHEUS_PORT
       prometheus_export.path PROMETHEUS_PATH
       prometheus_export.allow_service_graph_self_references PROMETHEUS_ALLOW_SERVICE_GRAPH_SELF_REFERENCES
@@ -118,7 +118,7 @@ export const groups: readonly Group[] = [
       prometheus_export.span_metrics_service_cache_size -`,
   },
   {
-    why: 'svc finds the name of each service by itself; set OTEL_SERVICE_NAME in the environment of the application, which svc reads',
+    why: 'svc detects the name of each service; set OTEL_SERVICE_NAME in the environment of the application, which svc reads',
     rows: `service_name OTEL_SERVICE_NAME
       - SERVICE_NAME
       service_namespace SERVICE_NAMESPACE
@@ -128,7 +128,7 @@ export const groups: readonly Group[] = [
       attributes.kubernetes.resource_labels -`,
   },
   {
-    why: 'svc makes the metrics and attributes of the semantic conventions; leave some out with pipeline.transform',
+    why: 'svc emits the metrics and attributes of the semantic conventions; drop some with pipeline.transform',
     rows: `attributes.select -
       attributes.extra_group_attributes -
       attributes.metric_span_names_limit METRIC_SPAN_NAMES_LIMIT
@@ -168,7 +168,7 @@ export const groups: readonly Group[] = [
       internal_metrics.prometheus.allow_service_graph_self_references -`,
   },
   {
-    why: 'svc looks up no places and no names of addresses; do it where the data is stored',
+    why: 'svc does not look up locations or names of addresses; do it where the data is stored',
     rows: `name_resolver.sources NAME_RESOLVER_SOURCES
       name_resolver.route53.hosted_zone_ids NAME_RESOLVER_ROUTE53_HOSTED_ZONE_IDS
       network.geo_ip.cache_expiry GEOIP_CACHE_TTL
@@ -191,7 +191,7 @@ export const groups: readonly Group[] = [
       stats.reverse_dns -`,
   },
   {
-    why: 'svc reads no payloads beyond what its protocols need; take these spans from the application',
+    why: 'svc reads only the payload that its protocols need; get these spans from the application',
     rows: `ebpf.buffer_sizes.http BPF_BUFFER_SIZE_HTTP
       ebpf.buffer_sizes.kafka BPF_BUFFER_SIZE_KAFKA
       ebpf.buffer_sizes.mssql BPF_BUFFER_SIZE_MSSQL
@@ -217,7 +217,7 @@ export const groups: readonly Group[] = [
       ebpf.instrument_cuda INSTRUMENT_CUDA`,
   },
   {
-    why: 'svc writes no trace ids into logs; it joins log lines that carry one with their trace (agent.logs.parse.trace_context)',
+    why: 'svc does not write trace ids into logs; it links log lines that contain one to their trace (agent.logs.parse.trace_context)',
     rows: `ebpf.log_enricher.async_writer_channel_len BPF_LOG_ENRICHER_ASYNC_WRITER_CHANNEL_LEN
       ebpf.log_enricher.async_writer_workers BPF_LOG_ENRICHER_ASYNC_WRITER_WORKERS
       ebpf.log_enricher.cache_size BPF_LOG_ENRICHER_CACHE_SIZE
@@ -225,39 +225,39 @@ export const groups: readonly Group[] = [
       ebpf.log_enricher.services -`,
   },
   {
-    why: 'svc follows requests by its own bounds; there is nothing to set',
+    why: 'svc tracks requests within its own limits; there is no setting',
     needsNone: true,
     rows: `ebpf.http_request_timeout BPF_HTTP_REQUEST_TIMEOUT
       ebpf.dns_request_timeout BPF_DNS_REQUEST_TIMEOUT
       ebpf.max_transaction_time BPF_MAX_TRANSACTION_TIME`,
   },
   {
-    why: 'svc makes no spans of applications that send their own, and goes on with their metrics',
+    why: 'svc creates no spans for applications that send their own, but still their metrics',
     needsNone: true,
     rows: `discovery.exclude_otel_instrumented_services EXCLUDE_OTEL_INSTRUMENTED_SERVICES
       discovery.exclude_otel_instrumented_services_span_metrics EXCLUDE_OTEL_INSTRUMENTED_SERVICES_SPAN_METRICS`,
   },
   {
-    why: 'svc leaves out only itself; name what else it should leave out below discovery.exclude',
+    why: 'svc excludes only itself; list other exclusions in discovery.exclude',
     rows: `discovery.default_exclude_instrument -
       discovery.default_exclude_services -`,
   },
   {
-    why: 'svc selects by port, path of the executable, service name and Kubernetes; write such an entry below discovery.instrument',
+    why: 'svc selects by port, path of the executable, service name and Kubernetes; write such an entry in discovery.instrument',
     rows: `target_pids TARGET_PID
       - AUTO_TARGET_LANGUAGE`,
   },
   {
-    why: 'svc names instances by process and host; set resource.attributes for more',
+    why: 'svc identifies instances by process and host; set resource.attributes for more',
     rows: `attributes.instance_id.dns HOSTNAME_DNS_RESOLUTION
       attributes.instance_id.override_hostname HOSTNAME`,
   },
   {
-    why: 'queues of svc are bounded by bytes; set queues.traces.mem_limit where the default is not enough',
+    why: 'svc limits its queues by bytes; set queues.traces.mem_limit if the default is too small',
     rows: 'otel_traces_export.queue_size OTLP_TRACES_QUEUE_SIZE',
   },
   {
-    why: 'svc replaces segments by {name} and *; there is nothing to set',
+    why: 'svc replaces segments by {name} and *; there is no setting',
     needsNone: true,
     rows: 'routes.wildcard_char -',
   },

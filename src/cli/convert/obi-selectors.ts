@@ -38,7 +38,7 @@ export function selectors(given: AllGiven, conversion: Conversion): void {
   )
     conversion.leaveOut(
       chosen.origin,
-      'no entry of it is left, and without one svc observes every process; write discovery.instrument before you start it',
+      'no entry is left, and without entries svc observes every process; write discovery.instrument before you start svc',
     )
   const excluded = given.get('discovery.exclude_instrument')
   const oldExcluded = given.get('discovery.exclude_services')
@@ -73,7 +73,7 @@ function bySettings(given: AllGiven, conversion: Conversion): void {
 }
 
 function noGlob(text: string): string {
-  return `svc has "*" for any text and nothing else in it, which cannot say ${JSON.stringify(text)}; write an entry below discovery`
+  return `svc supports only "*" for any text, which cannot express ${JSON.stringify(text)}; write an entry in discovery`
 }
 
 function entries({ value, origin, refers }: Given, key: string, form: Form, conversion: Conversion): void {
@@ -93,7 +93,7 @@ function entryOf(
   conversion: Conversion,
 ): readonly Record<string, unknown>[] {
   if (value.type !== 'map') {
-    conversion.leaveOut(at, 'it is no selector; correct it')
+    conversion.leaveOut(at, 'not a selector; correct it')
     return []
   }
   let made: readonly Record<string, unknown>[] = [{}]
@@ -128,7 +128,7 @@ function entryOf(
       const why =
         isPath || same.has(key)
           ? noGlob(textOf(each))
-          : 'svc does not select by it; name what it means otherwise'
+          : 'svc cannot select by it; select the processes in another way'
       conversion.leaveOut(`${at}.${key}`, `${why}. The whole entry is left out`)
       return []
     }

@@ -20,7 +20,7 @@ function to(key: string, take: (text: string) => unknown = text => text): Write 
   return (given, conversion) => {
     const value = take(textOf(given.value))
     if (value === undefined)
-      conversion.leaveOut(given.origin, 'it is not what OBI takes there; correct it, and convert again')
+      conversion.leaveOut(given.origin, 'not a valid value in OBI; correct it, and convert again')
     else conversion.set(key, value, given.origin, given.refers)
   }
 }
@@ -173,19 +173,17 @@ function attribute(name: string): Write {
 
 function propagation({ origin, value }: Given, conversion: Conversion): void {
   if (/^(|disabled)$/.test(textOf(value)))
-    conversion.note(
-      `${origin}: svc takes over the context that requests carry (${network}.propagation: read)`,
-    )
+    conversion.note(`${origin}: svc uses the context in requests (${network}.propagation: read)`)
   else
     conversion.leaveOut(
       origin,
-      'svc takes over the context that requests carry and puts none into them; let the applications do it, with an SDK',
+      'svc uses the context in requests but injects none; let the applications do it, with an SDK',
     )
 }
 
 function kubernetes({ origin, value }: Given, conversion: Conversion): void {
   if (textOf(value) === 'false') conversion.set('agent.discovery.detect_kubernetes', false, origin)
-  else conversion.note(`${origin} needs no conversion: svc asks Kubernetes where it runs in a cluster`)
+  else conversion.note(`${origin} needs no conversion: svc queries Kubernetes when it runs in a cluster`)
 }
 
 function interfaces({ origin, value, refers }: Given, conversion: Conversion): void {
@@ -195,7 +193,7 @@ function interfaces({ origin, value, refers }: Given, conversion: Conversion): v
   if (patterns.length > 0)
     conversion.leaveOut(
       origin,
-      `svc takes no expressions there (${patterns.join(', ')}); name the interfaces`,
+      `svc does not support expressions here (${patterns.join(', ')}); list the interfaces`,
     )
   // Without those that the expressions meant, it would be fewer: all is nearer.
   else if (plain.length > 0) conversion.set(`${network}.interfaces`, plain, origin, refers)
@@ -208,7 +206,7 @@ function exporters(given: AllGiven, conversion: Conversion): void {
     conversion.set('otlp.protocol', guessed(textOf(common.value)), common.origin)
   if (common !== undefined)
     conversion.note(
-      `${common.origin}: svc sends logs and profiles there, too; otlp.logs.enabled: false and otlp.profiles.enabled: false keep them`,
+      `${common.origin}: svc sends logs and profiles there, too; to stop that, set otlp.logs.enabled: false and otlp.profiles.enabled: false`,
     )
   for (const signal of ['traces', 'metrics'] as const) {
     const key = `otlp.${signal}`
@@ -229,7 +227,7 @@ function exporters(given: AllGiven, conversion: Conversion): void {
     if (!isGiven) conversion.set(`${key}.protocol`, protocol, (written ?? endpoint).origin)
     if (refers && address.includes('${'))
       conversion.note(
-        `${origin}: what the variable holds is not known here; port 4317 takes ${key}.protocol: grpc, and over HTTP it ends in /v1/${signal}`,
+        `${origin}: the value of the variable is unknown; port 4317 needs ${key}.protocol: grpc, and over HTTP the URL ends in /v1/${signal}`,
       )
     const isBare = /^https?:\/\/[^/]+\/?$/.test(address) && protocol !== 'grpc'
     // The URL of one signal is used as it is written.
@@ -289,13 +287,13 @@ function features(given: AllGiven, conversion: Conversion): void {
   if (!has(/^application/))
     conversion.leaveOut(
       `${setting.origin} without application`,
-      'svc has request metrics wherever it has spans; leave them out with pipeline.transform',
+      'svc emits request metrics wherever it emits spans; drop them with pipeline.transform',
     )
   const more = names.filter(name => /^(application_|network_inter_zone|ebpf)/.test(name))
   if (more.length > 0)
     conversion.leaveOut(
       `${setting.origin}: ${more.join(', ')}`,
-      'svc has no metrics by these names; make them of spans where the data is stored',
+      'svc has no metrics with these names; derive them from spans where the data is stored',
     )
 }
 
@@ -310,7 +308,7 @@ function instrumentations(given: AllGiven, conversion: Conversion): void {
   if (traces === undefined || metrics === undefined) {
     conversion.leaveOut(
       any.origin,
-      `svc has one switch for spans and metrics of a protocol, such as ${network}.redis; set those to false that neither needs`,
+      `svc has one switch for spans and metrics of a protocol, such as ${network}.redis; set to false those that you need for neither`,
     )
     return
   }
@@ -321,7 +319,7 @@ function instrumentations(given: AllGiven, conversion: Conversion): void {
   const known = new Set<string>(protocols.map(({ key }) => key))
   for (const name of names)
     if (!known.has(name))
-      conversion.leaveOut(`${traces.origin}: ${name}`, 'svc does not see this protocol by itself')
+      conversion.leaveOut(`${traces.origin}: ${name}`, 'svc does not decode this protocol')
   for (const name of known) if (!names.has(name)) conversion.set(`${network}.${name}`, false, traces.origin)
 }
 
@@ -332,7 +330,7 @@ function ignoredPaths(given: AllGiven, conversion: Conversion): void {
   if (mode !== 'traces')
     conversion.leaveOut(
       `${setting.origin} for ${mode === 'all' ? 'metrics' : mode}`,
-      `svc counts every request in its metrics; ${network}.exclude_paths spares the spans only`,
+      `svc counts every request in its metrics; ${network}.exclude_paths only drops the spans`,
     )
   if (mode === 'metrics') return
   const { value, origin, refers } = setting
@@ -341,7 +339,7 @@ function ignoredPaths(given: AllGiven, conversion: Conversion): void {
   for (const path of odd)
     conversion.leaveOut(
       `${origin}: ${path}`,
-      `a path there is exact, or ends in "*"; add it to ${network}.exclude_paths`,
+      `a path must be exact or end in "*"; add it to ${network}.exclude_paths`,
     )
   const exact = paths.filter(path => !odd.includes(path)).map(path => path.replace(/\*+$/, '*'))
   if (exact.length > 0) conversion.set(`${network}.exclude_paths`, exact, origin, refers)

@@ -26,36 +26,31 @@ function pages(metricsPath: string): readonly Page[] {
   })
   return [
     { ...json('ready', '/ready', 'Readiness, by subsystem', 32 * Ki), also: 503 },
-    json('status', '/status', 'The agent as a whole, and what it does less than asked', 256 * Ki),
-    json('config', '/config', 'The configuration that runs', Mi),
-    json(
-      'ebpf',
-      '/status/ebpf',
-      'eBPF programs and maps of the agent, and what the kernel side counted',
-      Mi / 2,
-    ),
+    json('status', '/status', 'Status of the agent, with degraded features', 256 * Ki),
+    json('config', '/config', 'Configuration of the running agent', Mi),
+    json('ebpf', '/status/ebpf', 'eBPF programs and maps of the agent, with kernel counters', Mi / 2),
     json('export', '/status/export', 'Receivers and queues', 128 * Ki),
-    json('discovery', '/status/discovery', 'What was discovered: services, containers, cloud', Mi),
-    json('logs-status', '/status/logs', 'Logs that are followed', 128 * Ki),
-    json('gpu', '/status/gpu', 'Graphics processors', 64 * Ki),
+    json('discovery', '/status/discovery', 'Discovery: services, containers, cloud', Mi),
+    json('logs-status', '/status/logs', 'Collected logs', 128 * Ki),
+    json('gpu', '/status/gpu', 'GPUs', 64 * Ki),
     json('pipeline', '/debug/pipeline/stats', 'Stages of the pipeline; in debug mode only', 128 * Ki),
     json('vars', '/debug/vars', 'Command line and memory; in debug mode only', 64 * Ki),
     {
       name: 'agent/metrics.txt',
       path: metricsPath,
-      what: 'The agent’s own metrics, in the text format of Prometheus',
+      what: 'The agent’s own metrics, in the Prometheus text format',
       form: 'text',
       mostBytes: 2 * Mi,
     },
     {
       name: 'agent/log.ndjson',
       path: '/admin/logs',
-      what: 'The first records of the agent’s log since its start, and the latest',
+      what: 'The first log records of the agent since its start, and the latest',
       form: 'lines',
       mostBytes: Mi / 2,
     },
-    profile('heap', 'What holds memory'),
-    profile('goroutine', 'Asynchronous work under way'),
+    profile('heap', 'Memory in use'),
+    profile('goroutine', 'Active asynchronous work'),
   ]
 }
 

@@ -113,7 +113,7 @@ test('what is packed is whole and without known secrets, or left out', async () 
     manifest.missing.map(({ name }) => name),
     ['telling.gz', 'large.gz', 'none.gz', 'bomb.gz'],
   )
-  assert.equal(manifest.missing[0]!.why, 'it holds a secret of the configuration')
+  assert.equal(manifest.missing[0]!.why, 'it contains a secret of the configuration')
 })
 
 test('all parts together have room in a bundle', () => {

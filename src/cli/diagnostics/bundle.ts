@@ -121,25 +121,25 @@ function takePacked({ body, cut }: Collected, most: number, scrub: Scrub): Taken
   const data = Buffer.from(body as Buffer)
   if (cut || data.length > most) return { why: `it is larger than ${most} bytes` }
   if (scrub.finds(gunzipSync(data, { maxOutputLength: 64 * Ki * Ki })))
-    return { why: 'it holds a secret of the configuration' }
+    return { why: 'it contains a secret of the configuration' }
   return { data, bytes: data.length, truncated: false, redacted: 0 }
 }
 
-const readme = `What this is
+const readme = `Contents
 
-A bundle of "svc diagnostics": what an agent of svc and its host looked like at one moment, for whoever is
-to find out what is wrong. manifest.json lists every file with where it is from, and what is missing and why.
+A bundle of "svc diagnostics": a snapshot of an svc agent and its host, for troubleshooting. manifest.json
+lists every file with its source, and everything that is missing with the reason.
 
-  agent/              what the running agent told: status, configuration, metrics, log, profiles
-  configuration.json  the configuration as a start would read it now, and where each value is from
-  doctor.txt, .json   what svc needs of the host, tried
+  agent/              data from the running agent: status, configuration, metrics, log, profiles
+  configuration.json  the configuration that a start would use now, with the source of each value
+  doctor.txt, .json   host checks of svc
   host/               kernel, host, and the processes of svc
 
 Before you send it
 
-Secrets are redacted: what the configuration marks as secret, and what looks like one, reads [REDACTED].
-The manifest counts it for each file. No program can know every secret, and names of hosts, services,
-addresses and paths of URLs are in it. Look into it first:
+Secrets are redacted: values that the configuration marks as secret, or that look like one, read [REDACTED].
+The manifest counts them for each file. No program can detect every secret, and names of hosts, services,
+addresses and URL paths are included. Review it first:
 
   tar -xzf BUNDLE.tar.gz && grep -rn REDACTED svc-diagnostics-*
 `

@@ -44,7 +44,7 @@ export function hostParts(port: number | undefined): Part[] {
   return [
     {
       name: 'host/kernel.txt',
-      what: 'The kernel: version, command line, settings and mounts that matter to eBPF',
+      what: 'The kernel: version, command line, settings and mounts relevant to eBPF',
       source: '/proc, /sys',
       form: 'text',
       mostBytes: 128 * Ki,
@@ -52,7 +52,7 @@ export function hostParts(port: number | undefined): Part[] {
     },
     {
       name: 'host/system.txt',
-      what: 'The host: distribution, load, memory, marks of containers, names of variables',
+      what: 'The host: distribution, load, memory, signs of a container, variable names',
       source: '/proc, /etc/os-release',
       form: 'text',
       mostBytes: 64 * Ki,
@@ -65,12 +65,12 @@ export function hostParts(port: number | undefined): Part[] {
 function processParts(port: number | undefined): Part[] {
   const part = (pid: string): Part => ({
     name: `host/process-${pid}.txt`,
-    what: 'A process of svc: state, capabilities, limits, memory, descriptors, names of its variables',
+    what: 'An svc process: state, capabilities, limits, memory, descriptors, variable names',
     source: pid === 'svc' ? '/proc' : `/proc/${pid}`,
     form: 'text',
     mostBytes: 64 * Ki,
     collect: async most => {
-      if (pid === 'svc') throw new Error('no process is called svc, as far as this user can see')
+      if (pid === 'svc') throw new Error('this user sees no process named svc')
       return bounded(processText(pid), most)
     },
   })
@@ -100,7 +100,7 @@ function kernelText(): string {
     ['/sys/kernel/security/lsm', read('/sys/kernel/security/lsm')],
     ['/proc/sys', sysctls.map(name => `${name} = ${read(`/proc/sys/${name}`).trim()}`).join('\n')],
     ['/sys/kernel/btf', sortedNames('/sys/kernel/btf').slice(0, 500).join(' ') || '(none)'],
-    ['mounts of the kernel’s filesystems', mounts.join('\n')],
+    ['mounts of kernel file systems', mounts.join('\n')],
     ['tracefs', sortedNames('/sys/kernel/tracing').slice(0, 5).join(' ') || '(cannot be listed)'],
   ])
 }
@@ -110,16 +110,16 @@ function systemText(): string {
   return sections([
     ['/etc/os-release', read('/etc/os-release')],
     ['installation', installOf()],
-    ['marks', marks.map(path => `${path}: ${existsSync(path) ? 'there' : 'not there'}`).join('\n')],
+    ['marks', marks.map(path => `${path}: ${existsSync(path) ? 'there' : 'not found'}`).join('\n')],
     ['CPUs', `${cpus().length} × ${cpus()[0]?.model.trim() ?? 'unknown'}`],
-    ['load and time since the boot', `${loadavg().join(' ')}\n${Math.round(uptime())} s`],
+    ['load and uptime', `${loadavg().join(' ')}\n${Math.round(uptime())} s`],
     ['memory, bytes', `total ${totalmem()}\nfree ${freemem()}`],
     ['/proc/meminfo', read('/proc/meminfo')],
     ...['cpu', 'memory', 'io'].map(
       what => [`/proc/pressure/${what}`, read(`/proc/pressure/${what}`)] as const,
     ),
     ['this process', `uid ${process.getuid?.()}, ${process.version}\n${read('/proc/self/cgroup')}`],
-    ['names of variables', ownNames(Object.keys(process.env))],
+    ['variable names', ownNames(Object.keys(process.env))],
   ])
 }
 
@@ -136,11 +136,11 @@ function processText(pid: string): string {
     file('io'),
     file('cgroup'),
     file('oom_score_adj'),
-    ['user namespace, and that of this process', `${link(at('ns/user'))} ${link('/proc/self/ns/user')}`],
-    ['pid namespace, and that of this process', `${link(at('ns/pid'))} ${link('/proc/self/ns/pid')}`],
+    ['user namespace, and the one of this process', `${link(at('ns/user'))} ${link('/proc/self/ns/user')}`],
+    ['pid namespace, and the one of this process', `${link(at('ns/pid'))} ${link('/proc/self/ns/pid')}`],
     ['threads', threads.map(thread => read(at(`task/${thread}/comm`)).trim()).join('\n')],
     ['descriptors', String(sortedNames(at('fd')).length)],
-    ['names of variables', namesOf(read(at('environ')))],
+    ['variable names', namesOf(read(at('environ')))],
   ])
 }
 

@@ -17,7 +17,7 @@ export function ownParts(loaded: LoadedConfig): Part[] {
   return [
     {
       name: 'configuration.json',
-      what: 'The configuration as a start would read it now: each key with its value and where that is from, and every problem',
+      what: 'The configuration that a start would use now: each key with its value and source, and all problems',
       source: loaded.file ?? 'no file, defaults and environment',
       form: 'json',
       mostBytes: 512 * Ki,
@@ -25,7 +25,7 @@ export function ownParts(loaded: LoadedConfig): Part[] {
     },
     {
       name: 'doctor.txt',
-      what: 'What svc needs of this host, tried now',
+      what: 'Host checks, run now',
       source: 'svc doctor',
       form: 'text',
       mostBytes: 128 * Ki,
@@ -33,7 +33,7 @@ export function ownParts(loaded: LoadedConfig): Part[] {
     },
     {
       name: 'doctor.json',
-      what: 'The same for programs',
+      what: 'The same as JSON',
       source: 'svc doctor --json',
       form: 'json',
       mostBytes: 256 * Ki,

@@ -54,7 +54,7 @@ test('the agent is asked first, with its secrets and its settings; what it did n
   assert.deepEqual(sources.answered, ['status', 'configuration', 'tries'])
   const [taken] = outcomes(diagnosis, 'receiver')
   assert.deepEqual([taken!.by, taken!.state], ['agent', 'ok'], taken!.detail)
-  assert.match(taken!.detail, new RegExp(`127\\.0\\.0\\.1:${receiver.port} took an empty request`))
+  assert.match(taken!.detail, new RegExp(`127\\.0\\.0\\.1:${receiver.port} accepted an empty request`))
   assert.ok(receiver.requests.every(({ headers }) => headers.authorization === 'Bearer abracadabra'))
   // The agent does not load its programs again; the command does, and knows from the agent that nobody needs them.
   const [programs] = outcomes(diagnosis, 'capture programs')
@@ -107,7 +107,7 @@ test('what answers may say anything: it is bounded, and nothing that it names is
   assert.deepEqual(nonsense.sources.answered, [])
   assert.match(
     nonsense.sources.why,
-    /\/status: is no JSON; \/config: is not a JSON object; \/ui\/api\/doctor: is no/,
+    /\/status: is not JSON; \/config: is not a JSON object; \/ui\/api\/doctor: is not/,
   )
   assert.ok(nonsense.groups[0]!.checks.length > 0)
 
@@ -163,12 +163,12 @@ test('an answer that is endless, late or refused leaves all to be tried here', a
   const refused = await examine(local(closed), { topic: 'runtime' })
   assert.match(
     refused.sources.why,
-    /\/status: is for root and the user of svc.*\/config: is not served.*\/ui\/api\/doctor: asks for a token/,
+    /\/status: needs root or the user of svc.*\/config: is not served.*\/ui\/api\/doctor: needs a token/,
   )
   assert.ok(refused.groups[0]!.checks.length > 0)
   const none = await examine(local(join(directory, 'none.sock')), { topic: 'runtime' })
   assert.equal(none.sources.address, '')
-  assert.match(none.sources.why, /none\.sock: there is no such socket/)
+  assert.match(none.sources.why, /none\.sock: no such socket/)
 })
 
 test('the exit code tells a receiver that takes nothing from all else', () => {

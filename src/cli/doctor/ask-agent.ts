@@ -47,7 +47,7 @@ export async function askAgent(
   if (client === undefined) return { ...nothing, why: waysText(tried) }
   const { address } = client
   const stranger = strangerOf(client)
-  if (stranger !== '') return { ...nothing, why: `${address}: not asked: ${stranger} listens there` }
+  if (stranger !== '') return { ...nothing, why: `${address}: not queried: ${stranger} is listening there` }
   const toConfiguration = (document: object) => configurationIn(document, address, loaded)
   const [status, config, tries] = await Promise.all([
     asked(client, '/status', statusBounds, document => document as StatusDocument),
@@ -84,8 +84,8 @@ async function asked<T>(
   const failed = (why: string) => ({ told: undefined, why: `${path}: ${why}` })
   try {
     const answer = await client.get(path, bounds)
-    if (isForOthers(answer)) return failed('is for root and the user of svc: use sudo')
-    if (answer.status === 401 || answer.status === 403) return failed('asks for a token: set SVC_TOKEN')
+    if (isForOthers(answer)) return failed('needs root or the user of svc: use sudo')
+    if (answer.status === 401 || answer.status === 403) return failed('needs a token: set SVC_TOKEN')
     if (answer.status === 404)
       return failed(path.startsWith('/ui/') ? 'self_telemetry.ui.enabled is false' : 'is not served')
     if (answer.status !== 200) return failed(`answered ${answer.status}`)
@@ -97,7 +97,7 @@ async function asked<T>(
   } catch (error) {
     // What is nested without an end can be parsed, and not be written.
     if (error instanceof RangeError) return failed('is not a JSON object')
-    return failed(error instanceof SyntaxError ? 'is no JSON' : (error as Error).message)
+    return failed(error instanceof SyntaxError ? 'is not JSON' : (error as Error).message)
   }
 }
 

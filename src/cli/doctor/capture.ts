@@ -9,7 +9,7 @@ import { type ProgramFault, programFaults, tryPrograms } from './programs.ts'
 export const capture = check({
   name: 'capture programs',
   group: 'traces',
-  summary: 'The kernel takes the programs of svc themselves; they are loaded, not attached, and let go',
+  summary: 'The kernel accepts the actual programs of svc; they are loaded, not attached, and unloaded',
   lose: 'traces and request metrics',
   faults: programFaults('traces'),
   try: ({ loaded: { config } }) => {

@@ -18,22 +18,22 @@ export const adminSocket = check({
   name: 'admin socket',
   group: 'commands',
   summary:
-    'The agent can make its socket for commands of this host; one of another name is made there and removed',
-  lose: 'commands without a token: those of this host go over the network address',
+    'The agent can create its socket for commands on this host; one with another name is created there and removed',
+  lose: 'commands without a token: local commands use the network address',
   faults: {
     not_writable: {
       state: 'limited',
-      what: 'svc’s user may not write in the directory of `self_telemetry.admin_socket`',
+      what: 'the user of svc may not write to the directory of `self_telemetry.admin_socket`',
       hints: { any: 'install -d -o svc -m 0750 /run/svc', ...home },
     },
     read_only: {
       state: 'limited',
-      what: 'the directory is on a file system that is mounted for reading only',
+      what: 'the directory is on a read-only file system',
       hints: home,
     },
     too_long: {
       state: 'limited',
-      what: 'the path is longer than the 107 bytes that a Unix socket’s may have',
+      what: 'the path is longer than 107 bytes, the limit for Unix sockets',
       hints: { config: 'self_telemetry.admin_socket: /run/svc/svc.sock' },
     },
     off: {
@@ -59,12 +59,12 @@ async function trySocket(path: string, timeoutMs: number): Promise<Finding<Fault
   try {
     if (existsSync(directory)) await bind(join(directory, `.${process.pid}`))
     else accessSync(above(directory), constants.W_OK | constants.X_OK)
-    return { ok: `${path} can be made` }
+    return { ok: `${path} can be created` }
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     return {
       fault: code === 'EROFS' ? 'read_only' : 'not_writable',
-      detail: `cannot make a socket in ${directory}: ${errorText(error)}`,
+      detail: `cannot create a socket in ${directory}: ${errorText(error)}`,
     }
   }
 }

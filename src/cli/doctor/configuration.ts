@@ -4,30 +4,30 @@ import { check } from './check.ts'
 export const settings = check({
   name: 'settings',
   group: 'configuration',
-  summary: 'The configuration can be read, and asks for what this version has',
+  summary: 'The configuration is valid and supported by this version',
   reads: 'file',
-  lose: 'the whole agent: it does not start',
+  lose: 'the agent: it does not start',
   faults: {
     invalid: {
       state: 'missing',
-      what: 'the file or a variable has mistakes; defaults stand in for them in the other checks',
-      hints: { any: 'svc validate shows each of them with its place' },
+      what: 'the file or a variable has errors; the other checks use defaults instead',
+      hints: { any: 'svc validate shows each error with its position' },
     },
     not_built: {
       state: 'limited',
-      what: 'a key asks for something that this version does not have',
-      lose: 'what the key asks for',
-      hints: { config: 'leave the key out' },
+      what: 'a key enables a feature that this version does not have',
+      lose: 'the feature of that key',
+      hints: { config: 'remove the key' },
     },
     not_built_by_default: {
       state: 'note',
-      what: 'defaults ask for something that this version does not have',
-      hints: { any: 'none needed: these start with the version that has them' },
+      what: 'defaults enable features that this version does not have',
+      hints: { any: 'none needed: they start with the version that has them' },
     },
     doubtful: {
       state: 'note',
-      what: 'the configuration is valid and says something that is hardly meant',
-      hints: { any: 'svc validate shows it too; correct what the message names' },
+      what: 'the configuration is valid, but probably not as intended',
+      hints: { any: 'svc validate shows it, too; correct it as the message says' },
     },
   },
   try: ({ loaded }) => {

@@ -63,11 +63,11 @@ test('for a user without rights', { skip }, () => {
     /process programs/,
     /host programs/,
   ])
-  assert.match(text, /^ +you lose: traces and request metrics\n +fix, one of:\n/m)
+  assert.match(text, /^ +Loss: traces and request metrics\n +Fix, one of:\n/m)
   assert.match(text, /^ +systemd +AmbientCapabilities=CAP_BPF CAP_PERFMON$/m)
   assert.match(text, /^ +container +docker run --user=0 --cap-add=BPF --cap-add=PERFMON$/m)
   assert.match(text, /^ +kubernetes +securityContext: \{.*\[BPF, PERFMON\]\}\}$/m)
-  assert.match(text, /^4 limited, 2 missing, 7 unknown\. Everything else works\.$/m)
+  assert.match(text, /^4 limited, 2 missing, 7 unknown\. All other checks passed\.$/m)
 })
 
 test('where the kernel hides its types', { skip }, () => {
@@ -77,11 +77,11 @@ test('where the kernel hides its types', { skip }, () => {
   check(text, 'missing', [/BTF +\/sys\/kernel\/btf\/vmlinux does not exist/, ...tracing])
   check(text, 'unknown', [
     /socket tracepoints/,
-    /capture programs +cannot be tried: .*BTF/,
-    /profile programs +cannot be tried: .*BTF/,
-    /connection programs +cannot be tried: .*BTF/,
-    /process programs +cannot be tried: .*BTF/,
-    /host programs +cannot be tried: .*BTF/,
+    /capture programs +cannot be checked: .*BTF/,
+    /profile programs +cannot be checked: .*BTF/,
+    /connection programs +cannot be checked: .*BTF/,
+    /process programs +cannot be checked: .*BTF/,
+    /host programs +cannot be checked: .*BTF/,
   ])
   check(text, 'limited', [])
 })
@@ -90,14 +90,14 @@ test('in a pid namespace of its own', { skip }, () => {
   const text = doctor(['unshare', '-pf', '--mount-proc'], 1)
   check(text, 'missing', [])
   check(text, 'limited', [
-    /host pid namespace .*pid namespace of its own/,
-    /files of processes .*pid namespace of its own/,
+    /host pid namespace .*its own pid namespace/,
+    /files of processes .*its own pid namespace/,
   ])
-  check(text, 'unknown', [/processes of others +no process of another user runs here/])
+  check(text, 'unknown', [/processes of others +no process of another user is visible/])
 })
 
 test('with all rights', { skip }, () => {
   const text = doctor(['env'], 0)
   for (const state of ['missing', 'limited', 'unknown']) check(text, state, [])
-  assert.match(text, /^Everything works\.$/m)
+  assert.match(text, /^All checks passed\.$/m)
 })

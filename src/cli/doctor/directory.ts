@@ -9,7 +9,7 @@ export function nearestWritable(
   let existing = directory
   try {
     existing = nearest(directory)
-    if (!statSync(existing).isDirectory()) return { refused: `${existing} is no directory` }
+    if (!statSync(existing).isDirectory()) return { refused: `${existing} is not a directory` }
     accessSync(existing, constants.W_OK | constants.X_OK)
     return { existing }
   } catch (error) {

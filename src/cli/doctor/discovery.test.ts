@@ -146,7 +146,7 @@ test('a cluster is well only when all that is asked for is granted', async t => 
   api.put('pods', podObject({ name: 'cart' }))
   const { kubernetes } = defaults().agent.discovery
   const asked = { kubernetes: { ...kubernetes, kubeconfig: kubeconfig(t, api.port), node_name: 'node-a' } }
-  await check(cluster, asked, 'ok', /^1 pods of node node-a are watched$/)
+  await check(cluster, asked, 'ok', /^1 pods of node node-a are being watched$/)
   api.conduct.forbidden.add('get namespaces')
   await check(cluster, asked, 'silent', /may not get namespaces \(403\)/)
 })

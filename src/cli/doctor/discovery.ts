@@ -22,19 +22,19 @@ const afterwardsMs = 300
 export const containerRuntime = check({
   name: 'container runtime',
   group: 'discovery',
-  summary: 'Docker, Podman or containerd answers; a host without them needs none',
-  lose: 'names, images and labels of containers; their ids are known all the same',
+  summary: 'Docker, Podman or containerd answers; not needed on a host without them',
+  lose: 'names, images and labels of containers; their ids are still known',
   faults: {
     absent: {
       state: 'note',
-      what: 'there is no socket of Docker, Podman or containerd on this host',
-      hints: { any: 'none needed: without containers there is nothing to name' },
+      what: 'no socket of Docker, Podman or containerd on this host',
+      hints: { any: 'none needed: no containers' },
     },
     silent: {
       state: 'limited',
-      what: 'there is a socket or an address, and svc cannot use it: no right, no daemon behind it, another program, no trust, or an address that svc does not speak (ssh://)',
+      what: 'svc cannot use the socket or address: no permission, no daemon, another program, an untrusted certificate, or an unsupported scheme (ssh://)',
       hints: {
-        any: 'run as root or in the group docker; systemctl start docker; for containerd gid below [grpc] in /etc/containerd/config.toml; of a daemon with TLS DOCKER_TLS_VERIFY and DOCKER_CERT_PATH beside DOCKER_HOST',
+        any: 'run as root or in the group docker; systemctl start docker; for containerd set gid under [grpc] in /etc/containerd/config.toml; for a daemon with TLS set DOCKER_TLS_VERIFY and DOCKER_CERT_PATH besides DOCKER_HOST',
         container: 'docker run -v /run/docker.sock:/run/docker.sock:ro',
         config:
           'agent.discovery.docker.endpoint: unix:///run/podman/podman.sock, or agent.discovery.detect_docker: false',
@@ -73,19 +73,18 @@ export const containerRuntime = check({
 export const cluster = check({
   name: 'cluster',
   group: 'discovery',
-  summary:
-    'The API server of the cluster lets svc watch the pods of this node; outside of a cluster there is none',
+  summary: 'The Kubernetes API server lets svc watch the pods of this node; not needed outside a cluster',
   reads: 'secrets',
-  lose: 'names of pods, deployments and namespaces on all telemetry',
+  lose: 'pod, deployment and namespace names on all telemetry',
   faults: {
     absent: {
       state: 'note',
-      what: 'this is no pod, and no kubeconfig is given',
-      hints: { any: 'none needed: outside of a cluster there are no pods' },
+      what: 'not in a pod, and no kubeconfig is configured',
+      hints: { any: 'none needed: no pods outside a cluster' },
     },
     silent: {
       state: 'limited',
-      what: 'the API server does not answer, or refuses',
+      what: 'the API server does not answer, or denies access',
       hints: {
         kubernetes:
           'a ClusterRole for the service account of svc: get, list and watch on pods and services; get on namespaces, replicasets and jobs',
@@ -111,7 +110,7 @@ export const cluster = check({
       await settled(() => source.state, timeoutMs)
       if (source.state.connected) await pause(afterwardsMs)
       const { connected, reason, hint, podsWatched, node } = source.state
-      if (connected && hint === '') return [{ ok: `${podsWatched} pods of node ${node} are watched` }]
+      if (connected && hint === '') return [{ ok: `${podsWatched} pods of node ${node} are being watched` }]
       return [finding(reason, hint, timeoutMs)]
     } finally {
       source.stop()
@@ -122,17 +121,17 @@ export const cluster = check({
 export const cloudMetadata = check({
   name: 'cloud metadata',
   group: 'discovery',
-  summary: 'The metadata service of the cloud answers; a machine that is in none asks nobody',
-  lose: 'region, zone, account and kind of machine on all telemetry',
+  summary: 'The metadata service of the cloud answers; not needed outside a cloud',
+  lose: 'region, zone, account and machine type on all telemetry',
   faults: {
     absent: {
       state: 'note',
-      what: 'the firmware names no cloud that svc knows',
-      hints: { any: 'none needed: a machine of its own is in no cloud' },
+      what: 'the firmware does not name a supported cloud',
+      hints: { any: 'none needed: not a cloud machine' },
     },
     silent: {
       state: 'limited',
-      what: 'this is a machine of a cloud, and its metadata service does not answer as it should',
+      what: 'this is a cloud machine, but its metadata service does not answer correctly',
       hints: {
         any: 'allow this host to reach its metadata address',
         config: 'agent.discovery.detect_cloud: false',

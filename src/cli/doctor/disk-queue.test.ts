@@ -49,7 +49,7 @@ test('a file system that is smaller than the queue, a file in its place and no q
   const file = join(directory, 'file')
   writeFileSync(file, '')
   assert.deepEqual(await tried({ ...sends, SVC_PIPELINE_EXPORT_QUEUE_DIRECTORY: join(file, 'queue') }), [
-    ['unwritable', `${file} is no directory`],
+    ['unwritable', `${file} is not a directory`],
   ])
   const [[fault]] = (await tried({ ...at, SVC_PIPELINE_EXPORT_QUEUE_ENABLED: 'false' })) as [[string, string]]
   assert.equal(fault, 'off')

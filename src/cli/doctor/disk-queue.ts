@@ -10,17 +10,17 @@ const Mi = 1024 * 1024
 export const diskQueue = check({
   name: 'disk queue',
   group: 'export',
-  summary: 'The queue on disk can be written, and its file system has room for what it may grow to',
-  lose: 'what waits for the receiver when svc ends in a crash: it waits in memory alone',
+  summary: 'The queue on disk is writable, and its file system has room for its maximum size',
+  lose: 'queued data if svc crashes: it is in memory only',
   faults: {
     off: {
       state: 'note',
-      what: 'the queue on disk is switched off, so that what waits is lost with the process',
+      what: 'the queue on disk is off, so queued data is lost with the process',
       hints: { config: 'pipeline.export.queue.enabled: true' },
     },
     unwritable: {
       state: 'limited',
-      what: 'its directory cannot be made or written',
+      what: 'its directory cannot be created or written',
       hints: {
         any: 'run svc as root, or give it the directory: install -d -m 700 -o USER DIRECTORY',
         config: 'pipeline.export.queue.directory: a directory that svc may write',
@@ -30,8 +30,8 @@ export const diskQueue = check({
     },
     small: {
       state: 'note',
-      what: 'the file system has less room than the queue may take; svc leaves part of it to others',
-      lose: 'the oldest of what waits, counted, when a long outage fills it',
+      what: 'the file system has less room than the maximum size of the queue; svc leaves some of it to others',
+      lose: 'the oldest queued data, counted, if a long outage fills it',
       hints: {
         config: 'pipeline.export.queue.directory on another file system, or a smaller max_size_bytes',
       },
@@ -48,7 +48,7 @@ export const diskQueue = check({
     const room = Math.max(0, bavail * bsize - reserveOf(blocks * bsize))
     const shown = `${directory}: room for ${Math.floor(room / Mi)} MiB`
     if (room < most)
-      return [{ fault: 'small', detail: `${shown}, and it may grow to ${Math.ceil(most / Mi)} MiB` }]
+      return [{ fault: 'small', detail: `${shown}, but its maximum size is ${Math.ceil(most / Mi)} MiB` }]
     return [{ ok: shown }]
   },
 })

@@ -7,29 +7,29 @@ const lookMs = 20
 export const gpus = check({
   name: 'NVIDIA GPUs',
   group: 'gpu',
-  summary: 'The library of the NVIDIA driver (NVML) answers; a host without GPUs has none',
-  lose: 'metrics of GPUs',
+  summary: 'The NVIDIA driver library (NVML) works; not needed on a host without GPUs',
+  lose: 'all GPU metrics',
   faults: {
     absent: {
       state: 'note',
-      what: 'this host has no NVIDIA driver, or a driver and no GPU',
-      hints: { any: 'none needed: a host without GPUs has none to measure' },
+      what: 'this host has no NVIDIA driver, or a driver but no GPU',
+      hints: { any: 'none needed: no GPUs' },
     },
     silent: {
       state: 'limited',
-      what: 'the library of the driver is there, and the driver does not answer it',
+      what: 'the driver library is installed, but the driver does not answer',
       hints: {
-        any: 'nvidia-smi says more; after an update of the driver the host has to be started anew',
+        any: 'run nvidia-smi for details; after a driver update, reboot the host',
         container: 'docker run --gpus=all, with NVIDIA_DRIVER_CAPABILITIES=utility',
         config: 'agent.gpu.enabled: false',
       },
     },
     lost: {
       state: 'limited',
-      what: 'some GPUs are measured, and one does not answer its driver',
+      what: 'some GPUs are measured, but one does not answer its driver',
       lose: 'metrics of that GPU',
       hints: {
-        any: 'dmesg says why (lines with NVRM and Xid); such a GPU needs a reset or the host restarted',
+        any: 'check dmesg for the cause (lines with NVRM and Xid); such a GPU needs a reset or a reboot of the host',
       },
     },
   },

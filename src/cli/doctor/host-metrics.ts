@@ -4,30 +4,30 @@ import { createLogger } from '../../lib/logger.ts'
 import { check } from './check.ts'
 import { tryListen } from './listening.ts'
 
-const served = 'metrics of this host for scrapers; over OTLP they are sent all the same'
+const served = 'host metrics for scrapers; they are still sent over OTLP'
 
 export const metricsAddress = check({
   name: 'metrics address',
   group: 'host',
-  summary: 'The endpoint of host metrics can listen where it should; a socket is bound there for a moment',
+  summary: 'The endpoint of host metrics can listen on its address; a socket is bound there briefly',
   lose: served,
   faults: {
     taken: {
       state: 'limited',
-      what: 'another process listens there, perhaps the exporter that svc replaces; a running svc is no fault',
+      what: 'another process is listening there, perhaps the exporter that svc replaces; a running svc is not a problem',
       hints: {
-        any: 'systemctl disable --now prometheus-node-exporter, or whatever holds the port: ss -ltnp',
+        any: 'systemctl disable --now prometheus-node-exporter, or stop the process that uses the port: ss -ltnp',
         config: 'agent.nodeexporter.listen_address: :9101',
       },
     },
     privileged: {
       state: 'missing',
-      what: 'ports below 1024 are for root',
+      what: 'ports below 1024 need root',
       hints: { config: 'agent.nodeexporter.listen_address: :9100' },
     },
     foreign: {
       state: 'missing',
-      what: 'the address is none of this host’s (in a container: none of the container’s)',
+      what: 'the address does not belong to this host (in a container: to the container)',
       hints: {
         config: 'agent.nodeexporter.listen_address: :9100',
         container: 'docker run --network=host',
@@ -36,8 +36,8 @@ export const metricsAddress = check({
     },
     unusable: {
       state: 'missing',
-      what: 'the host name has no address, or the system refuses to listen for another reason',
-      hints: { config: 'agent.nodeexporter.listen_address: :9100, an address instead of a name' },
+      what: 'the host name does not resolve, or listening fails for another reason',
+      hints: { config: 'agent.nodeexporter.listen_address: :9100 (an address instead of a name)' },
     },
   },
   try: async ({ loaded }) => {
@@ -51,32 +51,32 @@ export const farMounts = check({
   name: 'far mounts',
   group: 'host',
   summary:
-    'The program that asks network and FUSE mounts, svc-probe, is there, as svc itself never touches them',
-  lose: 'space on network and FUSE mounts, and text files that lie there',
+    'svc-probe, the program that reads network and FUSE mounts, is installed; svc itself never accesses them',
+  lose: 'disk space of network and FUSE mounts, and text files there',
   faults: {
     absent: {
       state: 'limited',
-      what: 'svc-probe is not where the package has it',
-      hints: { package: 'install the package of svc anew; in a source tree: bash tools/setup' },
+      what: 'svc-probe is not where the package installs it',
+      hints: { package: 'reinstall the svc package; in a source tree: bash tools/setup' },
     },
   },
   try: () => {
     const path = findAsset('svc-probe')
-    return [path === undefined ? { fault: 'absent', detail: 'there is no svc-probe' } : { ok: path }]
+    return [path === undefined ? { fault: 'absent', detail: 'svc-probe not found' } : { ok: path }]
   },
 })
 
 export const collectors = check({
   name: 'collectors',
   group: 'host',
-  summary: 'Each collector that is on reads what it is for; one that finds nothing of its kind is no fault',
+  summary: 'Each enabled collector can read its data; a collector without data is not a problem',
   lose: 'the metrics of that collector',
   faults: {
     failed: {
       state: 'limited',
-      what: 'what a collector reads is there and cannot be read, or is not what the kernel writes',
+      what: 'the source of a collector exists but cannot be read, or has an unexpected format',
       hints: {
-        any: 'fix what the reason says; node_scrape_collector_reason_info has it at every scrape',
+        any: 'fix the reported problem; node_scrape_collector_reason_info shows it at every scrape',
         config: 'agent.nodeexporter.collectors.NAME: false',
       },
     },
@@ -92,7 +92,7 @@ export const collectors = check({
       const reading = metrics.runs.filter(({ outcome }) => outcome === 'success').length
       const others = metrics.runs.length - reading - failed.length
       return [
-        { ok: `${reading} have readings, ${others} find nothing of their kind on this host` },
+        { ok: `${reading} have data, ${others} have none on this host` },
         ...failed.map(({ name, reason }) => ({ fault: 'failed', detail: `${name}: ${reason}` }) as const),
       ]
     } finally {

@@ -44,7 +44,7 @@ test('without the right to load programs nothing is said to be missing of the ke
   ]
   const { stdout, stderr } = spawnSync('setpriv', args, { cwd: '/', encoding: 'utf8' })
   assert.equal(stderr, '')
-  assert.match(stdout, /unknown +connection programs +cannot be tried without the right to load programs/)
+  assert.match(stdout, /unknown +connection programs +cannot be checked without permission to load programs/)
   assert.match(stdout, /unknown +process programs/)
   assert.doesNotMatch(stdout, /missing +\w/)
 })

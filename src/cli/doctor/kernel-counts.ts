@@ -26,31 +26,31 @@ export const partPrograms: readonly PartPrograms[] = [
     name: 'connection programs',
     part: connections,
     summary:
-      'The kernel takes the programs that count connections; they are loaded, not attached, and let go',
+      'The kernel accepts the programs that count connections; they are loaded, not attached, and unloaded',
     lose: 'metrics of connections, their round-trip times, and flows',
     object: 'net',
   },
   {
     name: 'process programs',
     part: processEvents,
-    summary: 'The kernel takes the programs that see processes start and end; they are loaded, not attached',
-    lose: 'records and counts of programs that start and end, and who a process was that lived for less than a moment',
+    summary:
+      'The kernel accepts the programs that track process starts and ends; they are loaded, not attached',
+    lose: 'records and counts of process starts and ends, and the names of very short-lived processes',
     object: 'process',
     optional: oomPrograms,
   },
   {
     name: 'system call programs',
     part: systemCalls,
-    summary: 'The kernel takes the programs that count system calls, once agent.ebpf.syscalls asks for them',
+    summary: 'The kernel accepts the programs that count system calls, if agent.ebpf.syscalls is on',
     lose: 'counts and durations of system calls',
     object: 'syscount',
   },
   {
     name: 'host programs',
     part: hostCounts,
-    summary:
-      'The kernel takes the programs that count for the host metrics of agent.nodeexporter.ebpf_enhanced',
-    lose: 'round-trip times and retransmissions of TCP, and open files by process, among the host metrics',
+    summary: 'The kernel accepts the programs for the host metrics of agent.nodeexporter.ebpf_enhanced',
+    lose: 'host metrics of TCP round-trip times and retransmissions, and of open files by process',
     object: 'host',
   },
 ]

@@ -6,19 +6,19 @@ const longTurnMs = 1000
 export const lastRun = check({
   name: 'last run',
   group: 'runtime',
-  summary: 'The run before the one that runs now ended because it was asked to',
-  lose: 'what was in memory then, and what happened until the next start',
+  summary: 'The previous run was stopped on request',
+  lose: 'data in memory at that time, and data until the next start',
   faults: {
     fault: {
       state: 'note',
-      what: 'the run before the one that runs now ended by a fault',
-      hints: { any: 'what the line says; svc status shows it, too' },
+      what: 'the previous run ended with an error',
+      hints: { any: 'follow the message; svc status shows it, too' },
     },
   },
   try: ({ status }) => {
     const last = status?.last_run
     if (last === undefined) return []
-    if (last === null) return [{ ok: 'nothing is known of a run before' }]
+    if (last === null) return [{ ok: 'no previous run is known' }]
     const { ended, at, reason, hint } = last
     if (ended === 'clean') return [{ ok: `it ended at ${at}: ${reason}` }]
     return [{ fault: 'fault', detail: `it ended at ${at}: ${reason}${hint === '' ? '' : `; ${hint}`}` }]
@@ -28,14 +28,14 @@ export const lastRun = check({
 export const eventLoop = check({
   name: 'event loop',
   group: 'runtime',
-  summary: 'No turn of the event loop took longer than a second, as far as the running agent knows',
-  lose: 'answers in time: while a turn lasts, nothing else of the agent runs',
+  summary: 'No turn of the event loop of the running agent took longer than a second',
+  lose: 'timely answers: during a turn the agent does nothing else',
   faults: {
     long: {
       state: 'note',
       what: 'a turn of the event loop took more than a second',
       hints: {
-        any: 'svc status shows what is much; svc top whether others keep the CPUs busy; report it where neither does',
+        any: 'check svc status for high load and svc top for other processes that use the CPUs; if there are none, report it',
         systemd: 'CPUWeight= and Nice= of the unit',
         container: 'docker run --cpus=1',
         kubernetes: 'resources: {requests: {cpu: 500m}}',

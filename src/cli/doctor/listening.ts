@@ -9,24 +9,24 @@ export async function tryListen(
   isSvc: () => Promise<boolean>,
 ): Promise<Finding<'taken' | 'privileged' | 'foreign' | 'unusable'>> {
   const wanted = parseListenAddress(listen)
-  if (wanted === undefined) return { fault: 'unusable', detail: `"${listen}" is no address to listen on` }
+  if (wanted === undefined) return { fault: 'unusable', detail: `"${listen}" is not a valid listen address` }
   const error = await listenError(wanted)
   if (error === undefined) return { ok: `${listen} is free` }
   const failed = `cannot listen on ${listen}`
   switch (error.code) {
     case 'EADDRINUSE': {
       const holder = portHolder(wanted.port)
-      if (holder?.name === 'svc') return { ok: `${listen} is held by svc (pid ${holder.pid}), which runs` }
+      if (holder?.name === 'svc') return { ok: `${listen} is in use by the running svc (pid ${holder.pid})` }
       if (holder === undefined && (await isSvc()))
-        return { ok: `${listen} is held by another user’s process that answers as svc does` }
+        return { ok: `${listen} is in use by another user’s process that answers like svc` }
       const who =
-        holder === undefined ? 'a process that this user may not see' : `${holder.name} (pid ${holder.pid})`
+        holder === undefined ? 'a process that this user cannot see' : `${holder.name} (pid ${holder.pid})`
       return { fault: 'taken', detail: `${failed}: the port is in use by ${who}` }
     }
     case 'EACCES':
       return { fault: 'privileged', detail: `${failed}: not permitted` }
     case 'EADDRNOTAVAIL':
-      return { fault: 'foreign', detail: `${failed}: the address is not one of this host` }
+      return { fault: 'foreign', detail: `${failed}: the address does not belong to this host` }
     default:
       return { fault: 'unusable', detail: `${failed}: ${error.message}` }
   }

@@ -11,13 +11,13 @@ import { nearestWritable } from './directory.ts'
 export const logDirectories = check({
   name: 'container logs',
   group: 'logs',
-  summary: 'The directories where container runtimes write logs can be read, where there are such',
-  lose: 'logs of containers',
+  summary: 'The log directories of container runtimes, if any, can be read',
+  lose: 'container logs',
   faults: {
     absent: {
       state: 'note',
-      what: 'no container runtime of this host writes logs to files',
-      hints: { any: 'none needed: without containers there are no such logs' },
+      what: 'no container runtime on this host writes log files',
+      hints: { any: 'none needed: no containers, no such logs' },
     },
     denied: {
       state: 'missing',
@@ -42,21 +42,21 @@ export const logDirectories = check({
       }
     }
     if (findings.length > 0) return findings
-    return [{ fault: 'absent', detail: `there is no ${containerLogDirectories.join(' and no ')}` }]
+    return [{ fault: 'absent', detail: `not found: ${containerLogDirectories.join(', ')}` }]
   },
 })
 
 export const logFiles = check({
   name: 'log files',
   group: 'logs',
-  summary: 'The patterns of agent.logs.paths mean files that can be read',
+  summary: 'The patterns of agent.logs.paths match readable files',
   lose: 'logs of these files',
   faults: {
     none: {
       state: 'limited',
-      what: 'no file is there that a pattern means, or its directory may not be looked at',
+      what: 'a pattern matches no file, or its directory cannot be listed',
       hints: {
-        any: 'nothing, where the file is still to come; else fix the pattern, or the rights of the directory',
+        any: 'no action if the file is created later; else fix the pattern, or the permissions of the directory',
         config: 'agent.logs.paths: [/var/log/app/*.log]',
         container: 'docker run -v /var/log:/var/log:ro',
       },
@@ -94,14 +94,14 @@ export const logFiles = check({
 export const logPositions = check({
   name: 'log positions',
   group: 'logs',
-  summary: 'The file that remembers how far each log was read can be written',
-  lose: 'lines that are written while svc is away; after a restart logs begin at their ends',
+  summary: 'The file with the read positions of logs is writable',
+  lose: 'lines written while svc is stopped; after a restart logs are read from their end',
   faults: {
     refused: {
       state: 'limited',
-      what: 'its directory cannot be written or made',
+      what: 'its directory cannot be created or written',
       hints: {
-        any: 'make the directory for the user of svc',
+        any: 'create the directory for the user of svc',
         systemd: 'StateDirectory=svc',
         container: 'docker run -v svc:/var/lib/svc',
         kubernetes: 'a hostPath volume at /var/lib/svc',
@@ -121,13 +121,12 @@ export const logPositions = check({
 export const journal = check({
   name: 'journal',
   group: 'logs',
-  summary:
-    'The program journalctl is there to read the journal with, where agent.logs.journald asks for that',
+  summary: 'The program journalctl is installed to read the journal, if agent.logs.journald is on',
   lose: 'logs of the journal',
   faults: {
     absent: {
       state: 'missing',
-      what: 'there is no journalctl, or svc may not run it',
+      what: 'journalctl is not installed, or svc may not run it',
       hints: { any: 'install systemd', config: 'agent.logs.journald: false' },
     },
   },

@@ -67,7 +67,12 @@ test('a port that a running svc holds is no fault', async t => {
     await ended
   })
   const port = String(await new Promise(resolve => holder.stdout.once('data', resolve))).trim()
-  await check(address, { listen: `127.0.0.1:${port}` }, ['ok'], new RegExp(`by svc \\(pid ${holder.pid}\\)`))
+  await check(
+    address,
+    { listen: `127.0.0.1:${port}` },
+    ['ok'],
+    new RegExp(`by the running svc \\(pid ${holder.pid}\\)`),
+  )
 })
 
 test('a port whose holder this user may not see is no fault where it answers as svc does', {
@@ -91,10 +96,13 @@ test('a port whose holder this user may not see is no fault where it answers as 
     return JSON.parse(stdout)[0]
   }
   for (const status of ['ok', 'unhealthy'])
-    assert.match((await held(`{"status":"${status}"}`)).ok, /is held by another user’s process that answers/)
+    assert.match(
+      (await held(`{"status":"${status}"}`)).ok,
+      /is in use by another user’s process that answers/,
+    )
   const foreign = await held('{"health":"fine"}')
   assert.equal(foreign.fault, 'taken')
-  assert.match(foreign.detail, /a process that this user may not see$/)
+  assert.match(foreign.detail, /a process that this user cannot see$/)
 })
 
 test('a port below 1024 is for root', { skip: process.getuid?.() !== 0 && 'needs root' }, () => {
@@ -158,7 +166,7 @@ test('who may reach the API without a token is told, and no token is', async () 
 test('the admin socket can be made, or it is told why not, and nothing stays', async t => {
   const at = (path: string) => ({ admin_socket: path })
   const before = readdirSync(directory)
-  await check(adminSocket, at(join(directory, 'svc.sock')), ['ok'], /can be made$/)
+  await check(adminSocket, at(join(directory, 'svc.sock')), ['ok'], /can be created$/)
   await check(adminSocket, at(join(directory, 'not/yet/svc.sock')), ['ok'])
   assert.deepEqual(readdirSync(directory), before)
   await check(adminSocket, at(''), ['off'])

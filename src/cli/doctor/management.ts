@@ -11,23 +11,23 @@ import { tryListen } from './listening.ts'
 
 type Settings = Config['self_telemetry']
 
-const noStart = 'the whole agent: it does not start'
+const noStart = 'the agent: it does not start'
 const another = 'self_telemetry.listen: 127.0.0.1:19091'
 
 export const address = check({
   name: 'address',
   group: 'management',
-  summary: 'The management API can listen where it should; a socket is bound there for a moment',
+  summary: 'The management API can listen on its address; a socket is bound there briefly',
   lose: noStart,
   faults: {
     taken: {
       state: 'missing',
-      what: 'another process listens there; a running svc is no fault',
-      hints: { any: 'stop the process that holds the port: ss -ltnp', config: another },
+      what: 'another process is listening there; a running svc is not a problem',
+      hints: { any: 'stop the process that uses the port: ss -ltnp', config: another },
     },
     privileged: {
       state: 'missing',
-      what: 'ports below 1024 are for root',
+      what: 'ports below 1024 need root',
       hints: {
         ...capabilityHints('NET_BIND_SERVICE'),
         sysctl: 'sysctl -w net.ipv4.ip_unprivileged_port_start=80',
@@ -36,7 +36,7 @@ export const address = check({
     },
     foreign: {
       state: 'missing',
-      what: 'the address is none of this host’s (in a container: none of the container’s)',
+      what: 'the address does not belong to this host (in a container: to the container)',
       hints: {
         config: 'self_telemetry.listen: :19090',
         container: 'docker run --network=host',
@@ -45,12 +45,12 @@ export const address = check({
     },
     unusable: {
       state: 'missing',
-      what: 'the host name has no address, or the system refuses to listen for another reason',
-      hints: { config: 'self_telemetry.listen: :19090, an address instead of a name' },
+      what: 'the host name does not resolve, or listening fails for another reason',
+      hints: { config: 'self_telemetry.listen: :19090 (an address instead of a name)' },
     },
     off: {
       state: 'note',
-      what: 'the management API is switched off: nobody can ask the agent how it is',
+      what: 'the management API is off: the status of the agent cannot be queried',
       hints: { config: 'self_telemetry.enabled: true' },
     },
   },
@@ -77,35 +77,35 @@ async function answersAsSvc({ auth, ...settings }: Settings, timeoutMs: number):
 export const certificate = check({
   name: 'TLS files',
   group: 'management',
-  summary: 'With TLS on, certificate and key can be read, belong together and are valid now',
+  summary: 'With TLS on, certificate and key are readable, match and are valid now',
   lose: noStart,
   faults: {
     unreadable: {
       state: 'missing',
-      what: 'a file of `self_telemetry.tls` is not there, or svc’s user may not read it',
+      what: 'a file of `self_telemetry.tls` does not exist, or the user of svc may not read it',
       hints: {
-        any: 'chgrp svc FILE && chmod 640 FILE, and x on its directories',
+        any: 'chgrp svc FILE && chmod 640 FILE, and allow x on its directories',
         systemd: `LoadCredential=tls.key:/etc/svc/tls.key, and key_file: \${CREDENTIALS_DIRECTORY}/tls.key`,
         container: 'docker run -v /etc/svc:/etc/svc:ro',
-        kubernetes: 'volumes: [{name: tls, secret: {secretName: svc-tls}}], mounted where the keys say',
+        kubernetes: 'volumes: [{name: tls, secret: {secretName: svc-tls}}], mounted at the paths in the keys',
       },
     },
     unusable: {
       state: 'missing',
-      what: 'a file is no PEM of its kind, or the key is not that of the certificate',
+      what: 'a file is not valid PEM of its kind, or the key does not match the certificate',
       hints: {
         any: 'openssl pkey -in KEY -pubout and openssl x509 -in CERTIFICATE -pubkey -noout must print the same',
       },
     },
     expired: {
       state: 'limited',
-      what: 'the certificate is not valid now: clients refuse it',
-      lose: 'clients that check the certificate, and scrapes of metrics with them',
+      what: 'the certificate is not valid now: clients reject it',
+      lose: 'clients that check the certificate, including metric scrapes',
       hints: { any: 'renew the certificate; check the clock of this host: date -u' },
     },
     expiring: {
       state: 'note',
-      what: 'the certificate ends within two weeks',
+      what: 'the certificate expires within two weeks',
       hints: { any: 'renew the certificate' },
     },
   },
@@ -134,11 +134,12 @@ function tryCertificate(
     const { validFrom, validTo } = pairOf(cert!, key!)
     if (ca !== undefined) new X509Certificate(ca)
     const ends = Date.parse(validTo)
-    if (ends < now) return { fault: 'expired', detail: `${tls.cert_file} ended on ${day(ends)}` }
+    if (ends < now) return { fault: 'expired', detail: `${tls.cert_file} expired on ${day(ends)}` }
     const begins = Date.parse(validFrom)
-    if (begins > now) return { fault: 'expired', detail: `${tls.cert_file} begins on ${day(begins)}` }
-    if (ends < now + twoWeeksMs) return { fault: 'expiring', detail: `${tls.cert_file} ends on ${day(ends)}` }
-    return { ok: `${tls.cert_file} and its key belong together, until ${day(ends)}` }
+    if (begins > now) return { fault: 'expired', detail: `${tls.cert_file} is valid from ${day(begins)}` }
+    if (ends < now + twoWeeksMs)
+      return { fault: 'expiring', detail: `${tls.cert_file} expires on ${day(ends)}` }
+    return { ok: `${tls.cert_file} and its key match, valid until ${day(ends)}` }
   } catch (error) {
     return { fault: 'unusable', detail: `cannot use self_telemetry.tls: ${errorText(error)}` }
   }
@@ -148,7 +149,7 @@ function tryCertificate(
 function pairOf(cert: Buffer, key: Buffer): X509Certificate {
   const certificate = new X509Certificate(cert)
   if (certificate.checkPrivateKey(createPrivateKey(key))) return certificate
-  throw new Error('the key is not that of the certificate')
+  throw new Error('the key does not match the certificate')
 }
 
 function day(ms: number): string {
@@ -156,45 +157,44 @@ function day(ms: number): string {
 }
 
 const bySecret = {
-  config: `self_telemetry.auth.bearer_token: \${file:/etc/svc/token}, a file written by: openssl rand -hex 32`,
+  config: `self_telemetry.auth.bearer_token: \${file:/etc/svc/token}, with a token from: openssl rand -hex 32`,
 }
 
 export const exposure = check({
   name: 'exposure',
   group: 'management',
-  summary:
-    'Who can reach the management API has to show a token, over TLS; or nobody but this host reaches it',
+  summary: 'The management API needs a token, over TLS, or is reachable only from this host',
   reads: 'secrets',
-  lose: 'control over who reads the configuration, status and metrics',
+  lose: 'control over access to configuration, status and metrics',
   faults: {
     no_token: {
       state: 'missing',
-      what: 'a token is required and none is set',
+      what: 'a token is required, but none is set',
       lose: noStart,
       hints: bySecret,
     },
     short_token: {
       state: 'note',
-      what: 'a token is shorter than 16 characters, so that it may be guessed',
+      what: 'a token is shorter than 16 characters and could be guessed',
       hints: bySecret,
     },
     open: {
       state: 'note',
-      what: 'other hosts reach the API and need no token; administration stays with this host',
+      what: 'other hosts can use the API without a token; administration is limited to this host',
       hints: {
         config: 'self_telemetry.listen: 127.0.0.1:19090, or self_telemetry.auth.enabled: true',
-        kubernetes: 'a NetworkPolicy that lets only the scraper in',
+        kubernetes: 'a NetworkPolicy that allows only the scraper',
       },
     },
     open_admin: {
       state: 'limited',
-      what: 'other hosts may administer the agent, and need no token',
-      lose: 'control over who reloads, flushes and profiles the agent',
+      what: 'other hosts may administer the agent without a token',
+      lose: 'control over reloads, flushes and profiles of the agent',
       hints: { config: 'self_telemetry.auth.enabled: true, or self_telemetry.admin.allow_remote: false' },
     },
     plain_text: {
       state: 'note',
-      what: 'tokens go over the network in plain text, where whoever sees the traffic can take them',
+      what: 'tokens are sent over the network in plain text, where they can be intercepted',
       hints: { config: 'self_telemetry.tls: {enabled: true, cert_file: FILE, key_file: FILE}' },
     },
   },
@@ -213,18 +213,18 @@ async function judgeExposure({
   if (!enabled) return []
   const tokens = [auth.bearer_token, ...auth.bearer_tokens].filter(token => token !== '')
   if (auth.enabled && tokens.length === 0)
-    return [{ fault: 'no_token', detail: 'self_telemetry.auth.enabled is true and no token is set' }]
+    return [{ fault: 'no_token', detail: 'self_telemetry.auth.enabled is true, but no token is set' }]
   const found: Finding<'short_token' | 'plain_text'>[] = []
   if (auth.enabled && tokens.some(token => token.length < shortToken))
     found.push({ fault: 'short_token', detail: `a token has less than ${shortToken} characters` })
-  if (await isLoopback(listen)) return [...found, { ok: `${listen} is reached from this host only` }]
+  if (await isLoopback(listen)) return [...found, { ok: `${listen} is reachable only from this host` }]
   if (!auth.enabled)
     return [
       admin.allow_remote
         ? { fault: 'open_admin', detail: `${listen} lets other hosts administer the agent without a token` }
         : { fault: 'open', detail: `${listen} answers other hosts without a token` },
     ]
-  if (!tls.enabled) found.push({ fault: 'plain_text', detail: `tokens go to ${listen} in plain text` })
+  if (!tls.enabled) found.push({ fault: 'plain_text', detail: `tokens are sent to ${listen} in plain text` })
   return found.length > 0 ? found : [{ ok: 'a token over TLS is required' }]
 }
 

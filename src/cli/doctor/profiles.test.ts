@@ -107,9 +107,9 @@ test('a kernel that cannot walk by tables is limited, and says what is lost', { 
   assert.equal(nameOf(found), 'degraded')
   const { state, lose, hints, detail } = outcomeOf(profilePrograms, found)
   assert.equal(state, 'limited')
-  assert.match(detail, /^stacks are walked by frame pointers only: /)
+  assert.match(detail, /^stacks are unwound by frame pointers only: /)
   assert.match(lose!, /without frame pointers/)
-  assert.match(hints!.kernel!, /locked down/)
+  assert.match(hints!.kernel!, /lockdown/)
   assert.equal(nameOf(tryProfilePrograms()), 'ok')
 })
 
@@ -191,5 +191,5 @@ test('directories with debug information that are there are named; none is a not
     assert.equal(`${state} ${detail}`, want)
   }
   await check(`/nonexistent,${directory}`, `ok ${directory}`)
-  await check('/nonexistent,/neither', 'note there is no /nonexistent, no /neither')
+  await check('/nonexistent,/neither', 'note not found: /nonexistent, /neither')
 })

@@ -14,23 +14,23 @@ type ProfileFault = ProgramFault | 'degraded' | 'no_waits'
 export const profilePrograms = check({
   name: 'profile programs',
   group: 'profiles',
-  summary: 'The kernel takes the programs that walk stacks; they are loaded, not attached, and let go',
+  summary: 'The kernel accepts the programs that unwind stacks; they are loaded, not attached, and unloaded',
   lose: 'profiles',
   faults: {
     ...programFaults('profiles'),
     degraded: {
       state: 'limited',
-      what: 'the kernel refuses the programs that walk stacks by tables: stacks are walked by frame pointers only',
-      lose: 'stacks of programs without frame pointers, which are cut short; names of functions; and waiting',
+      what: 'the kernel rejects the programs that unwind with tables: stacks are unwound by frame pointers only',
+      lose: 'complete stacks of programs without frame pointers; function names; and wait profiles',
       hints: {
         kernel:
-          'run Linux 5.10 or newer, not locked down; one that is newer: report it with the output of svc doctor --json',
+          'run Linux 5.10 or newer without lockdown; if it is newer, report it with the output of svc doctor --json',
       },
     },
     no_waits: {
       state: 'limited',
-      what: 'the kernel refuses the program that sees threads wait, and takes all others',
-      lose: 'profiles of waiting (off_cpu)',
+      what: 'the kernel rejects only the program that sees threads wait',
+      lose: 'wait profiles (off_cpu)',
       hints: { kernel: 'run Linux 5.19 or newer, or 5.10 to 5.17, built with BTF' },
     },
   },
@@ -52,11 +52,11 @@ export function tryProfilePrograms(degraded = false): Finding<ProfileFault> {
     const sampler = new StackSampler(native, settings, nobody)
     try {
       if (sampler.degraded !== undefined)
-        return { fault: 'degraded', detail: `stacks are walked by frame pointers only: ${sampler.degraded}` }
+        return { fault: 'degraded', detail: `stacks are unwound by frame pointers only: ${sampler.degraded}` }
       const [refused] = refusedPrograms('profile')
       return refused === undefined
-        ? { ok: 'those that walk stacks by tables were loaded' }
-        : { fault: 'no_waits', detail: `${refused.name} was refused: ${refused.refused}` }
+        ? { ok: 'those that unwind with tables were loaded' }
+        : { fault: 'no_waits', detail: `${refused.name} was rejected: ${refused.refused}` }
     } finally {
       sampler.close()
     }
@@ -73,15 +73,15 @@ const nobody: StackSink = {
 export const tableCache = check({
   name: 'table cache',
   group: 'profiles',
-  summary: 'Tables by which stacks are walked are kept in the directory unwind, beside the queue on disk',
-  lose: 'some CPU time after each start, while tables are made anew',
+  summary: 'Unwind tables are kept in the directory unwind, next to the queue on disk',
+  lose: 'some CPU time after each start, when tables are rebuilt',
   faults: {
     unwritable: {
       state: 'note',
-      what: 'the directory cannot be made or written, so that tables are made anew at each start',
+      what: 'the directory cannot be created or written, so tables are rebuilt at each start',
       hints: {
         any: 'run svc as root, or give it the directory: install -d -m 700 -o USER DIRECTORY',
-        config: 'pipeline.export.queue.directory: a directory below one that svc may write',
+        config: 'pipeline.export.queue.directory: a subdirectory of one that svc may write',
         systemd: 'StateDirectory=svc',
         container: 'docker run -v svc-state:/var/lib/svc',
         kubernetes: 'a hostPath volume at /var/lib/svc',
@@ -89,7 +89,7 @@ export const tableCache = check({
     },
     shared: {
       state: 'note',
-      what: 'the directory is not that of svc’s user alone, and is not used: who may write to it could change tables',
+      what: 'the directory is not owned by the user of svc alone, so it is not used: others could change the tables',
       hints: { any: 'chown USER DIRECTORY && chmod 700 DIRECTORY' },
     },
   },
@@ -112,12 +112,12 @@ function isOwn(directory: string): boolean {
 export const debugFiles = check({
   name: 'debug files',
   group: 'profiles',
-  summary: 'Separate debug information is looked for in agent.profiling.symbols.debuginfo_dirs',
+  summary: 'Separate debug information is read from agent.profiling.symbols.debuginfo_dirs',
   lose: 'names of functions that stripped programs do not export',
   faults: {
     none: {
       state: 'note',
-      what: 'there is none on this host, so that functions of stripped programs have names only where they are exported',
+      what: 'none on this host, so stripped programs have names only for exported functions',
       hints: {
         package:
           'apt-get install libc6-dbg and the -dbgsym packages of programs, or dnf debuginfo-install PROGRAM',
@@ -131,7 +131,7 @@ export const debugFiles = check({
     const asked = config.agent.profiling.symbols.debuginfo_dirs
     const found = asked.filter(isDirectory)
     if (found.length > 0) return [{ ok: found.join(', ') }]
-    const detail = asked.length === 0 ? 'no directory is configured' : `there is no ${asked.join(', no ')}`
+    const detail = asked.length === 0 ? 'no directory is configured' : `not found: ${asked.join(', ')}`
     return [{ fault: 'none', detail }]
   },
 })
@@ -140,14 +140,14 @@ export const decoder = check({
   name: 'decoder',
   group: 'profiles',
   summary:
-    'The program that reads names of C++ and packed tables of symbols, svc-decode, runs without rights beside svc',
-  lose: 'names of C++ as they are written in the source, and functions that only .gnu_debugdata names',
+    'svc-decode, the program that demangles C++ names and unpacks symbol tables, runs without privileges next to svc',
+  lose: 'demangled C++ names, and functions that only .gnu_debugdata names',
   faults: {
     absent: {
       state: 'limited',
-      what: 'svc-decode does not run',
+      what: 'svc-decode cannot run',
       hints: {
-        package: 'install the package of svc anew; in a source tree: bash tools/setup',
+        package: 'reinstall the svc package; in a source tree: bash tools/setup',
         kernel: 'run a kernel with CONFIG_SECCOMP_FILTER',
         systemd: 'allow prctl in SystemCallFilter=',
         container: 'allow prctl in the seccomp profile',
@@ -156,7 +156,7 @@ export const decoder = check({
   },
   try: async () => {
     const why = await tryDecoder()
-    return [why === '' ? { ok: 'it writes a name' } : { fault: 'absent', detail: why }]
+    return [why === '' ? { ok: 'it decoded a name' } : { fault: 'absent', detail: why }]
   },
 })
 

@@ -16,23 +16,22 @@ type PerfFault = Refusal | 'paranoid' | 'untried'
 export const perfEvents = check({
   name: 'perf events',
   group: 'profiles',
-  summary:
-    'svc may have a timer on a CPU for all processes (perf_event_open, cpu-clock); one is opened and closed',
+  summary: 'svc may use a CPU timer for all processes (perf_event_open, cpu-clock); one is opened and closed',
   lose: 'profiles',
   capabilities: ['PERFMON'],
   faults: {
     capabilities: {
       ...refusals.capabilities,
-      what: 'svc lacks the capabilities. A low `kernel.perf_event_paranoid` does not help: the programs take them all the same',
+      what: 'svc lacks the capabilities. A low `kernel.perf_event_paranoid` does not help: the programs still need them',
     },
     old_capabilities: refusals.old_capabilities,
     user_namespace: {
       ...refusals.user_namespace,
-      what: 'svc runs in a user namespace (a rootless container), whose capabilities do not count for events of all processes',
+      what: 'svc runs in a user namespace (a rootless container), whose capabilities are not valid for events of all processes',
     },
     paranoid: {
       state: 'missing',
-      what: '`kernel.perf_event_paranoid` is 3 or more, by which kernels of some distributions ask for more than CAP_PERFMON',
+      what: '`kernel.perf_event_paranoid` is 3 or more, and the kernels of some distributions then need more than CAP_PERFMON',
       hints: {
         sysctl: 'sysctl -w kernel.perf_event_paranoid=2',
         systemd: 'AmbientCapabilities=CAP_SYS_ADMIN',
@@ -42,24 +41,24 @@ export const perfEvents = check({
     },
     seccomp: {
       ...refusals.seccomp,
-      what: 'svc has the capabilities, and a seccomp filter refuses the system call perf_event_open',
+      what: 'svc has the capabilities, but a seccomp filter denies the system call perf_event_open',
       hints: {
         ...refusals.seccomp.hints,
-        any: 'allow the system call perf_event_open in the seccomp filter that svc is started with',
+        any: 'allow the system call perf_event_open in the seccomp filter of svc',
         systemd: 'SystemCallFilter=@system-service bpf perf_event_open',
       },
     },
     security_module: refusals.security_module,
     no_system_call: {
       ...refusals.no_system_call,
-      what: 'the kernel, a sandbox (gVisor) or a seccomp filter has no system call perf_event_open',
+      what: 'the system call perf_event_open is not available: the kernel was built without it, or a sandbox (gVisor) or a seccomp filter hides it',
       hints: { ...refusals.no_system_call.hints, kernel: 'run a kernel built with CONFIG_PERF_EVENTS=y' },
     },
-    refused: { ...refusals.refused, what: 'the kernel refuses the event for another reason' },
+    refused: { ...refusals.refused, what: 'the kernel rejects the event for another reason' },
     untried: {
       state: 'unknown',
-      what: 'it cannot be tried without the native addon',
-      hints: { any: 'fix what svc doctor traces calls missing, then run svc doctor profiles again' },
+      what: 'this cannot be checked without the native addon',
+      hints: { any: 'fix what svc doctor traces reports as missing, then rerun svc doctor profiles' },
     },
   },
   try: () => [tryPerfEvent()],
@@ -77,7 +76,7 @@ function cpuClock(): Uint8Array {
 function tryPerfEvent(): Finding<PerfFault> {
   const native = loadNative()
   if (native instanceof Unsupported)
-    return { fault: 'untried', detail: 'cannot be tried without the native addon' }
+    return { fault: 'untried', detail: 'cannot be checked without the native addon' }
   try {
     closeSync(native.perfEventOpen(cpuClock(), -1, 0, -1, 0))
     return { ok: 'cpu-clock was opened on CPU 0' }
@@ -89,7 +88,7 @@ function tryPerfEvent(): Finding<PerfFault> {
 /** Why perf_event_open(2) failed with `code`, by what the kernel says of this process in `proc`. */
 export function perfRefusal(code: string, message: string, proc = '/proc'): Finding<Refusal | 'paranoid'> {
   if (code === 'ENOSYS')
-    return { fault: 'no_system_call', detail: 'the system call perf_event_open does not exist here' }
+    return { fault: 'no_system_call', detail: 'the system call perf_event_open is not available' }
   if (code !== 'EACCES' && code !== 'EPERM') return { fault: 'refused', detail: message }
   const refusal = refusalOf('EPERM', proc)
   if (code === 'EPERM' || (refusal.fault !== 'seccomp' && refusal.fault !== 'security_module')) return refusal
@@ -106,13 +105,13 @@ export const mappedFiles = check({
   name: 'files of processes',
   group: 'profiles',
   summary:
-    'svc opens the programs and libraries that processes run, through /proc/PID/map_files; one of each is tried',
-  lose: 'whole stacks and names of functions: what cannot be opened has neither table nor symbols',
+    'svc opens the programs and libraries of processes through /proc/PID/map_files; one of each is checked',
+  lose: 'complete stacks and function names: files that cannot be opened have neither unwind tables nor symbols',
   capabilities: ['SYS_PTRACE', 'CHECKPOINT_RESTORE', 'DAC_READ_SEARCH'],
   faults: {
     denied: {
       state: 'limited',
-      what: 'the kernel refuses: svc lacks a capability (before Linux 5.9 CAP_SYS_ADMIN stands for CAP_CHECKPOINT_RESTORE), runs in a user namespace, or AppArmor’s profile of containers refuses even with them',
+      what: 'the kernel denies access: svc lacks a capability (before Linux 5.9 CAP_SYS_ADMIN instead of CAP_CHECKPOINT_RESTORE), runs in a user namespace, or the AppArmor profile of containers denies it even with them',
       hints: {
         ...fileRights,
         container: `${fileRights.container} --security-opt apparmor=unconfined`,
@@ -122,17 +121,17 @@ export const mappedFiles = check({
     },
     own: {
       ...hostPid.faults.own,
-      what: 'svc runs in a pid namespace of its own: under the kernel’s process numbers it finds no process, or another one',
+      what: 'svc runs in its own pid namespace: the kernel’s pids match no process, or the wrong one',
     },
     protected: {
       state: 'note',
-      what: 'svc has the rights, and single processes are protected even from them by a security module',
-      hints: { any: 'none needed: another process that runs the same files shows them' },
+      what: 'svc has the permissions, but a security module protects single processes',
+      hints: { any: 'none needed: the same files are read through other processes' },
     },
     none: {
       state: 'unknown',
-      what: 'no process other than svc itself can be seen, so there is none to try it on',
-      hints: { any: 'fix what svc doctor processes tells, then run svc doctor profiles again' },
+      what: 'no process other than svc itself is visible, so this cannot be checked',
+      hints: { any: 'fix what svc doctor processes reports, then rerun svc doctor profiles' },
     },
   },
   try: () => [tryMappedFiles('/proc')],
@@ -160,7 +159,7 @@ export function tryMappedFiles(proc: string): Finding<FilesFault> {
     refused++
     codes.add(code)
   }
-  if (tried === 0) return { fault: 'none', detail: 'no other process can be seen here' }
+  if (tried === 0) return { fault: 'none', detail: 'no other process is visible' }
   if (refused === 0) return { ok: `those of ${tried} ${tried === 1 ? 'process' : 'processes'} can be opened` }
   const lacking = missingRights()
   const why =
@@ -207,13 +206,13 @@ const symbolRights = capabilityHints('SYSLOG')
 export const kernelSymbols = check({
   name: 'kernel symbols',
   group: 'profiles',
-  summary: 'The kernel tells svc the addresses of its functions in /proc/kallsyms',
-  lose: 'names of the kernel’s functions: its frames say why they have none',
+  summary: 'The kernel shows svc the addresses of its functions in /proc/kallsyms',
+  lose: 'names of kernel functions: the frames show why they have none',
   capabilities: ['SYSLOG'],
   faults: {
     hidden: {
       state: 'limited',
-      what: 'svc lacks CAP_SYSLOG, has it in a user namespace only, or a security module refuses',
+      what: 'svc lacks CAP_SYSLOG, has it only in a user namespace, or a security module denies access',
       hints: {
         ...symbolRights,
         systemd: 'AmbientCapabilities=CAP_SYSLOG, and ProtectKernelLogs=no',
@@ -222,7 +221,7 @@ export const kernelSymbols = check({
     },
     restricted: {
       state: 'limited',
-      what: '`kernel.kptr_restrict` is 2: addresses are hidden from everybody',
+      what: '`kernel.kptr_restrict` is 2: addresses are hidden from all users',
       hints: {
         sysctl: 'sysctl -w kernel.kptr_restrict=1',
         config: 'agent.profiling.include_kernel: false',
@@ -255,13 +254,13 @@ export function tryKernelSymbols(proc: string): Finding<'hidden' | 'restricted' 
     return { fault: 'unreadable', detail: `cannot read ${path}: ${errorText(error)}` }
   }
   if (text === '') return { fault: 'unreadable', detail: `${path} is empty` }
-  if (/^0*[1-9a-f][0-9a-f]* /m.test(text)) return { ok: `${path} tells addresses` }
+  if (/^0*[1-9a-f][0-9a-f]* /m.test(text)) return { ok: `${path} shows addresses` }
   const level = numberIn(join(proc, 'sys/kernel/kptr_restrict'))
   if (level === 2)
-    return { fault: 'restricted', detail: `${path} tells no addresses: kernel.kptr_restrict is 2` }
+    return { fault: 'restricted', detail: `${path} hides addresses: kernel.kptr_restrict is 2` }
   const lacks = heldCapabilities(proc)?.has('SYSLOG') === false
-  const why = lacks ? 'CAP_SYSLOG missing' : 'by a user namespace or a security module'
-  return { fault: 'hidden', detail: `${path} tells no addresses: ${why}` }
+  const why = lacks ? 'CAP_SYSLOG missing' : 'caused by a user namespace or a security module'
+  return { fault: 'hidden', detail: `${path} hides addresses: ${why}` }
 }
 
 function headOf(path: string): string {

@@ -10,12 +10,12 @@ export function programFaults(topic: Topic): Readonly<Record<ProgramFault, Fault
   return {
     no_jit: {
       state: 'missing',
-      what: 'the kernel’s compiler for eBPF is off, and its interpreter does not know what the programs use',
+      what: 'the eBPF JIT compiler of the kernel is off, and the interpreter does not support these programs',
       hints: { sysctl: 'sysctl -w net.core.bpf_jit_enable=1' },
     },
     no_memory: {
       state: 'missing',
-      what: 'there is no memory for the maps: the cgroup’s limit, or the host’s memory, is used up',
+      what: 'no memory for the maps: the cgroup limit or the host’s memory is exhausted',
       hints: {
         // Twice of what the unit, the container and the chart have.
         systemd: 'MemoryMax=1G',
@@ -26,26 +26,26 @@ export function programFaults(topic: Topic): Readonly<Record<ProgramFault, Fault
     },
     too_old: {
       state: 'missing',
-      what: 'the kernel does not know an instruction, a helper, a type or a kind of map that the programs are made of; the detail says which',
-      hints: { kernel: 'run Linux 5.10 or newer; from 6.3 on it has all that svc uses' },
+      what: 'the kernel does not support an instruction, helper, type or map type of the programs; the detail names it',
+      hints: { kernel: 'run Linux 5.10 or newer; 6.3 and newer have everything that svc uses' },
     },
     refused: {
       state: 'missing',
-      what: 'the kernel’s verifier refuses a program',
+      what: 'the verifier of the kernel rejects a program',
       hints: {
-        any: 'agent.ebpf.debug: true logs what the verifier said: report it with the kernel’s version',
-        kernel: 'run another kernel of 6.3 or newer',
+        any: 'set agent.ebpf.debug: true to log the verifier output, and report it with the kernel version',
+        kernel: 'run another kernel, 6.3 or newer',
       },
     },
     absent: {
       state: 'missing',
-      what: 'the compiled programs are not where the package has them',
-      hints: { package: 'install the package of svc anew; in a source tree: bash tools/setup' },
+      what: 'the compiled programs are not where the package installs them',
+      hints: { package: 'reinstall the svc package; in a source tree: bash tools/setup' },
     },
     untried: {
       state: 'unknown',
-      what: 'it cannot be tried while svc may not load programs, or without the native addon, BTF or the tracepoints',
-      hints: { any: `fix what svc doctor traces calls missing, then run svc doctor ${topic} again` },
+      what: 'this cannot be checked until svc may load programs and has the native addon, BTF and the tracepoints',
+      hints: { any: `fix what svc doctor traces reports as missing, then rerun svc doctor ${topic}` },
     },
   }
 }
@@ -57,7 +57,7 @@ export function tryPrograms<F extends string>(
 ): Finding<F | ProgramFault> {
   const native = loadNative()
   if (native instanceof Unsupported)
-    return { fault: 'untried', detail: 'cannot be tried without the native addon' }
+    return { fault: 'untried', detail: 'cannot be checked without the native addon' }
   const path = findAsset(file)
   if (path === undefined) return { fault: 'absent', detail: `cannot find the BPF object ${file}` }
   try {
@@ -67,9 +67,10 @@ export function tryPrograms<F extends string>(
     // The verifier, too, says EACCES; then it names the program. ESRCH: types or tracepoints are not there.
     const forbidden =
       error.code === 'EPERM' || (error.code === 'EACCES' && error.refusal.program === undefined)
-    if (forbidden) return { fault: 'untried', detail: 'cannot be tried without the right to load programs' }
+    if (forbidden)
+      return { fault: 'untried', detail: 'cannot be checked without permission to load programs' }
     if (error.code === 'ESRCH')
-      return { fault: 'untried', detail: `cannot be tried: ${error.refusal.reason}` }
+      return { fault: 'untried', detail: `cannot be checked: ${error.refusal.reason}` }
     if (error.code === 'ENOMEM') return { fault: 'no_memory', detail: error.message }
     if (error.refusal.unknown) return { fault: 'too_old', detail: error.message }
     return { fault: /\bJIT|non-JITed/.test(error.log) ? 'no_jit' : 'refused', detail: error.message }

@@ -39,7 +39,7 @@ test('a receiver takes an empty request of each signal that is made, and nothing
   assert.deepEqual(found, [
     {
       state: 'ok',
-      detail: `${good.endpoint} took an empty request in plain text: traces, metrics, logs, profiles`,
+      detail: `${good.endpoint} accepted an empty request in plain text: traces, metrics, logs, profiles`,
     },
   ])
   assert.deepEqual(good.requests.map(({ signal, items }) => [signal, items]).toSorted(), [
@@ -81,7 +81,11 @@ test('over HTTP what is wrong is told apart as well, once for the signals that i
     assert.deepEqual(states(found), [want])
     assert.match(found[0]!.detail, detail)
   }
-  await check('', ['ok', undefined], /took an empty request in plain text: traces, metrics, logs, profiles$/)
+  await check(
+    '',
+    ['ok', undefined],
+    /accepted an empty request in plain text: traces, metrics, logs, profiles$/,
+  )
   const head = '^cannot export traces, metrics, logs, profiles to 127\\.0\\.0\\.1:\\d+: HTTP '
   await check('/s404', ['missing', 'path'], RegExp(`${head}404 Not Found`))
   await check('/s401', ['missing', 'unauthenticated'], RegExp(`${head}401 `))

@@ -20,10 +20,10 @@ export const receiver = check({
   name: 'receiver',
   group: 'export',
   summary:
-    'Each receiver takes an empty request of each signal, with the headers, TLS and compression that are configured',
+    'Each receiver accepts an empty request of each signal, with the configured headers, TLS and compression',
   reads: 'secrets',
   exit: ExitCode.exporting,
-  lose: 'telemetry: it waits in the queue, and the oldest is dropped when that is full',
+  lose: 'telemetry: it waits in the queue, and when the queue is full the oldest data is dropped',
   faults: receiverFaults,
   try: async ({ loaded, timeoutMs }) => {
     const receivers = new Map<string, { options: OtlpOptions; wanted: Signal[] }>()
@@ -36,7 +36,7 @@ export const receiver = check({
       receiver.wanted.push(signal)
     }
     if (receivers.size === 0)
-      return [{ fault: 'none', detail: 'no endpoint is configured: nothing leaves this host' }]
+      return [{ fault: 'none', detail: 'no endpoint is configured: no data leaves this host' }]
     const tries = [...receivers.values()].map(each => tryReceiver(each.options, each.wanted, timeoutMs))
     return (await Promise.all(tries)).flat()
   },
@@ -104,7 +104,7 @@ async function nameFault(host: string, timeoutMs: number): Promise<Found | undef
   return within(
     timeoutMs,
     found,
-    (): Found => ({ fault: 'name', detail: `no name server tells the address of ${host}` }),
+    (): Found => ({ fault: 'name', detail: `no name server returned an address for ${host}` }),
   )
 }
 
@@ -122,7 +122,7 @@ async function trySignal(
     const fault = faultOf(error, detail)
     // A server that speaks TLS answers plain text by closing, as one does that has no HTTP/2.
     if (!endpoint.secure && (fault === 'no_grpc' || fault === 'no_http' || fault === 'lost')) {
-      if (await speaksTls(endpoint, timeoutMs)) return { fault: 'wants_tls', detail: 'it speaks TLS' }
+      if (await speaksTls(endpoint, timeoutMs)) return { fault: 'wants_tls', detail: 'the server uses TLS' }
     }
     return { fault, detail }
   }
@@ -130,7 +130,7 @@ async function trySignal(
 
 function taken({ message }: Receipt, secure: boolean): Found {
   const said = message === '' ? '' : `, saying "${message}"`
-  return { ok: `took an empty request ${secure ? 'over TLS' : 'in plain text'}${said}` }
+  return { ok: `accepted an empty request ${secure ? 'over TLS' : 'in plain text'}${said}` }
 }
 
 /** The sender's own words stand before the cause, and name the signal, by which findings would differ. */
@@ -179,7 +179,7 @@ function faultOf(error: unknown, detail: string): ReceiverFault {
   if (/^cannot read (ca|cert|key)_file/.test(detail) || code.startsWith('ERR_OSSL_')) return 'files'
   if (/no gRPC status|without a gRPC status|Protocol error|HTTP_1_1_REQUIRED|no HTTP\/2/.test(detail))
     return 'no_grpc'
-  if (/answers no HTTP\/1\.1/.test(detail)) return 'no_http'
+  if (/does not speak HTTP\/1\.1/.test(detail)) return 'no_http'
   if (/^HTTP 40[45] /.test(detail)) return 'path'
   if (/^the connection was lost/.test(detail)) return 'lost'
   const type = error instanceof SendError ? error.type : ''

@@ -49,32 +49,32 @@ test('a group has its title, a line for each check, and what is lost with its hi
   const text = report(diagnosis([{ name: 'BTF', state: 'ok', detail: 'there' }, missing]), false)
   assert.equal(
     text,
-    `svc 1.2.3 on linux 6.3.0 x64, 1 CPU, as svc
+    `Host checks: svc 1.2.3 on linux 6.3.0 x64, 1 CPU, as svc
 No agent answered (nobody listens); all checks ran here, with svc.yaml.
 
 TRACES
   ok       BTF           there
   missing  eBPF programs not permitted
-                         you lose: traces
-                         fix, one of:
+                         Loss: traces
+                         Fix, one of:
                            anywhere   run as root
                            systemd    A=b
                            container  docker run -x
                            kubernetes a: b
 
-1 missing. Everything else works.
+1 missing. All other checks passed.
 `,
   )
 })
 
 test('the fix that fits the installation stands first, and a single one on its line', () => {
   const first = (install: Diagnosis['host']['install']) =>
-    /fix, one of:\n +(\w+)/.exec(report(diagnosis([missing], install), false))![1]
+    /Fix, one of:\n +(\w+)/.exec(report(diagnosis([missing], install), false))![1]
   assert.equal(first('systemd'), 'systemd')
   assert.equal(first('kubernetes'), 'kubernetes')
   assert.equal(first('host'), 'anywhere')
   const single = { ...missing, hints: { sysctl: 'sysctl -w a=1' } }
-  assert.match(report(diagnosis([single]), false), /^ +fix: sysctl -w a=1$/m)
+  assert.match(report(diagnosis([single]), false), /^ +Fix: sysctl -w a=1$/m)
 })
 
 test('what is unknown or a note is no problem, and nothing wrong is one sentence', () => {
@@ -86,10 +86,10 @@ test('what is unknown or a note is no problem, and nothing wrong is one sentence
         .at(-1),
       want,
     )
-  check(['ok', 'note'], 'Everything works.')
+  check(['ok', 'note'], 'All checks passed.')
   check(
     ['unknown', 'missing', 'missing', 'limited'],
-    '1 limited, 2 missing, 1 unknown. Everything else works.',
+    '1 limited, 2 missing, 1 unknown. All other checks passed.',
   )
 })
 
@@ -130,18 +130,18 @@ test('who tried it stands beside each where an agent was asked, and what that la
   }
   assert.equal(
     report(told, false, 200),
-    `svc 1.2.3 on linux 6.3.0 x64, 1 CPU, as svc
-Checks marked "agent" were run by svc 1.2.3, mode agent, up 3m2s, at unix:/run/svc.sock; those marked "here" by this command, with the configuration of that agent.
+    `Host checks: svc 1.2.3 on linux 6.3.0 x64, 1 CPU, as svc
+Checks marked "agent" were run by svc 1.2.3, mode agent, up 3m2s, at unix:/run/svc.sock; those marked "here" by this command, with the agent's configuration.
 
 RUNNING AGENT
   limited  agent logs    no ?[2Jright
-                         fix: run as root
+                         Fix: run as root
 
 TRACES
   ok       agent BTF     there
   ok       here  capture loaded
 
-1 limited. Everything else works.
+1 limited. All other checks passed.
 `,
   )
 })

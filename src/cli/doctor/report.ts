@@ -36,10 +36,10 @@ function limitOf({ subsystem: name, reason: detail, hint }: Diagnosis['degraded'
 
 /** Who was asked, and what was tried with which configuration. */
 function sourcesText({ address, version, mode, uptime, answered, why, configuration }: Sources): string {
-  const files = { running: 'the configuration of that agent', defaults: 'the defaults, as there is no file' }
+  const files = { running: 'the agent’s configuration', defaults: 'the defaults (no configuration file)' }
   const known = files[configuration as keyof typeof files] ?? configuration
   const isSame = answered.includes('configuration') && configuration !== 'running'
-  const used = isSame ? `${known}, which is what that agent runs` : known
+  const used = isSame ? `${known} (same as the agent)` : known
   const because = why === '' ? '' : ` (${why})`
   if (address === '') return `No agent answered${because}; all checks ran here, with ${used}.`
   const who = answered.includes('status')
@@ -60,7 +60,7 @@ function titleOf({ version, os, kernel, arch, cpus, user, install }: Host): stri
     host: '',
   }
   return plain(
-    `svc ${version} on ${os} ${kernel} ${arch}, ${cpus} CPU${cpus === 1 ? '' : 's'}, as ${user}${how[install]}`,
+    `Host checks: svc ${version} on ${os} ${kernel} ${arch}, ${cpus} CPU${cpus === 1 ? '' : 's'}, as ${user}${how[install]}`,
   )
 }
 
@@ -81,7 +81,7 @@ function checkLines({ name, state, detail, lose, hints, by }: Examined, layout: 
   const room = columns - indent.length
   const [first = '', ...rest] = wrapped(plain(detail).slice(0, longest), room)
   const lines = [`  ${shown} ${plain(name).padEnd(width)} ${first}`, ...rest.map(line => indent + line)]
-  if (lose !== undefined) lines.push(...wrapped(`you lose: ${plain(lose)}`, room).map(line => indent + line))
+  if (lose !== undefined) lines.push(...wrapped(`Loss: ${plain(lose)}`, room).map(line => indent + line))
   return hints === undefined ? lines : [...lines, ...hintLines(hints, install, indent)]
 }
 
@@ -93,9 +93,9 @@ export function hintOrder(hints: Hints, install: Install): HintKind[] {
 
 function hintLines(hints: Hints, install: Install, indent: string): string[] {
   const kinds = hintOrder(hints, install)
-  if (kinds.length === 1) return [`${indent}fix: ${plain(hints[kinds[0]!]!)}`]
+  if (kinds.length === 1) return [`${indent}Fix: ${plain(hints[kinds[0]!]!)}`]
   const lines = kinds.map(kind => `${indent}  ${label(kind).padEnd(10)} ${plain(hints[kind]!)}`)
-  return [`${indent}fix, one of:`, ...lines]
+  return [`${indent}Fix, one of:`, ...lines]
 }
 
 function label(kind: HintKind): string {
@@ -107,7 +107,7 @@ function summary(checks: readonly Examined[]): string {
     .map(state => [checks.filter(check => check.state === state).length, state] as const)
     .filter(([count]) => count > 0)
     .map(([count, state]) => `${count} ${state}`)
-  return counted.length === 0 ? 'Everything works.' : `${counted.join(', ')}. Everything else works.`
+  return counted.length === 0 ? 'All checks passed.' : `${counted.join(', ')}. All other checks passed.`
 }
 
 /** Printable ASCII on one line: a detail may hold what a receiver or another process chose to say. */

@@ -2,21 +2,21 @@ import type { Finding } from '../../kernel/need.ts'
 import { check } from './check.ts'
 
 const launcher = {
-  any: 'start with bin/svc, which brings its own runtime and its flags',
-  systemd: 'ExecStart= with bin/svc of the package, and not with node',
+  any: 'start svc with bin/svc, which includes its own runtime and flags',
+  systemd: 'ExecStart= with bin/svc of the package, not with node',
 }
 
 export const node = check({
   name: 'Node',
   group: 'runtime',
-  summary: 'The runtime is one that svc is tested with and that gets security fixes',
-  lose: 'stability: nobody has tried svc on it',
+  summary: 'The Node.js version is tested with svc and gets security fixes',
+  lose: 'stability: svc is not tested with it',
   faults: {
     too_old: { state: 'missing', what: 'the runtime is older than Node 20.15', hints: launcher },
     unsupported: {
       state: 'limited',
-      what: 'the runtime is a line of Node that gets no security fixes any more',
-      lose: 'fixes of security holes in the runtime',
+      what: 'this Node release line no longer gets security fixes',
+      lose: 'security fixes in the runtime',
       hints: launcher,
     },
   },
@@ -28,19 +28,19 @@ export function judgeNode(version: string): Finding<'too_old' | 'unsupported'> {
   const [major = 0, minor = 0] = version.replace(/^v/, '').split('.').map(Number)
   if (major < 20 || (major === 20 && minor < 15))
     return { fault: 'too_old', detail: `Node ${version} is older than 20.15` }
-  if (major < 22) return { fault: 'unsupported', detail: `Node ${version} gets no security fixes any more` }
+  if (major < 22) return { fault: 'unsupported', detail: `Node ${version} no longer gets security fixes` }
   return { ok: `Node ${version}` }
 }
 
 export const heap = check({
   name: 'heap bounds',
   group: 'runtime',
-  summary: 'The runtime was started with the flags that keep its memory small and bounded',
-  lose: 'memory: the agent takes about twice of what it needs',
+  summary: 'The runtime was started with the flags that limit its memory',
+  lose: 'memory: the agent uses about twice as much',
   faults: {
     unbounded: {
       state: 'note',
-      what: 'svc was started without the flags that bin/svc gives',
+      what: 'svc was started without the flags of bin/svc',
       hints: launcher,
     },
   },

@@ -87,7 +87,7 @@ test('of very many targets some are tried, and of many that are down the first a
   await check(
     t,
     `scrape_configs: [{ job_name: many, static_configs: [{ targets: [${many}] }] }]`,
-    /^ok: many: 1 of 20 targets up, 80 not tried$/,
+    /^ok: many: 1 of 20 targets up, 80 not checked$/,
     /^down: many: /,
     /^down: many: /,
     /^down: many: /,
@@ -105,6 +105,6 @@ test('a source that does not answer is told with its reason, one without targets
   - { job_name: dropped, static_configs: [{ targets: [a:1] }], relabel_configs: [{ action: drop }] }`,
     /^silent: far: .*503/,
     /^none: empty: no targets$/,
-    /^none: dropped: no targets: 1 are dropped, the first for: relabelling$/,
+    /^none: dropped: no targets: 1 were dropped, the first one because of: relabelling$/,
   )
 })

@@ -25,35 +25,35 @@ const maxLineBytes = 2 ** 20
 export const targets = check({
   name: 'targets',
   group: 'scraping',
-  summary: 'Sources of targets answer, and the targets tell pages of metrics',
+  summary: 'Target sources answer, and the targets serve metrics',
   reads: 'secrets',
   lose: 'metrics of these targets',
   faults: {
     absent: {
       state: 'note',
       what: 'the configuration names no targets',
-      hints: { any: 'none needed: without targets there is nothing to scrape' },
+      hints: { any: 'none needed: nothing to scrape' },
     },
     down: {
       state: 'limited',
-      what: 'a target does not answer, refuses, or tells no page of metrics',
+      what: 'a target does not answer, denies access, or does not serve metrics',
       hints: {
-        any: 'start it, or let this host reach it: curl says the same',
+        any: 'start it, or allow this host to reach it; test with curl',
         config: 'collectors.prometheus: the address, scheme, metrics_path and credentials of its job',
       },
     },
     silent: {
       state: 'limited',
-      what: 'a source of targets does not answer, so that only targets that were known go on',
+      what: 'a target source does not answer, so only known targets are scraped',
       hints: {
-        any: 'let this host reach it, and svc read it',
+        any: 'allow this host to reach it, and svc to read it',
         config: 'collectors.prometheus: the address and credentials of the source',
       },
     },
     none: {
       state: 'note',
-      what: 'the sources of a job answer and tell no target, or relabelling drops them all',
-      hints: { any: 'none needed, where targets are still to come; else fix the source or relabel_configs' },
+      what: 'the sources of a job return no targets, or relabelling drops them all',
+      hints: { any: 'none needed if targets appear later; else fix the source or relabel_configs' },
     },
   },
   try: async ({ loaded, timeoutMs }) => {
@@ -77,7 +77,10 @@ async function tryJob(job: ScrapeJob, timeoutMs: number): Promise<Found[]> {
   )
   if (targets.length > 0) return [...findings, ...(await tryTargets(job, targets, timeoutMs))]
   if (findings.length > 0) return findings
-  const why = droppedTotal === 0 ? '' : `: ${droppedTotal} are dropped, the first for: ${dropped[0]!.reason}`
+  const why =
+    droppedTotal === 0
+      ? ''
+      : `: ${droppedTotal} were dropped, the first one because of: ${dropped[0]!.reason}`
   return [{ fault: 'none', detail: `${job.name}: no targets${why}` }]
 }
 
@@ -129,7 +132,7 @@ async function tryTargets(job: ScrapeJob, all: readonly Target[], timeoutMs: num
   const untried = all.length - tried
   if (up > 0 || tried === 0)
     findings.push({
-      ok: `${job.name}: ${up} of ${tried} targets up${untried === 0 ? '' : `, ${untried} not tried`}`,
+      ok: `${job.name}: ${up} of ${tried} targets up${untried === 0 ? '' : `, ${untried} not checked`}`,
     })
   for (const fault of faults.slice(0, mostTold))
     findings.push({ fault: 'down', detail: `${job.name}: ${fault}` })

@@ -27,7 +27,7 @@ const verdicts = {
 export function explanation({ target, subjects, hint }: ExplainDocument, style: Style): string {
   const { unicode } = style
   const lines = subjects.flatMap((subject, i) => [...(i === 0 ? [] : ['']), ...subjectLines(subject, style)])
-  const nothing = subjects.length === 0 ? [`Nothing was found for ${shownText(target, unicode)}.`] : []
+  const nothing = subjects.length === 0 ? [`Nothing found for ${shownText(target, unicode)}.`] : []
   const hints = hint === '' ? [] : wrapped(shownText(hint, unicode), style.columns)
   return [...nothing, ...lines, ...hints].map(line => `${line.trimEnd()}\n`).join('')
 }
@@ -58,6 +58,6 @@ function topicLines(
   return [
     `  ${pen(leftIn(shownText(topic, unicode), topics), 'dim')}  ${pen(first, looks[state])}`,
     ...rest.map(line => indent + pen(line, looks[state])),
-    ...(hint === '' ? [] : wrapped(`fix: ${shownText(hint, unicode)}`, room).map(line => indent + line)),
+    ...(hint === '' ? [] : wrapped(`Fix: ${shownText(hint, unicode)}`, room).map(line => indent + line)),
   ]
 }

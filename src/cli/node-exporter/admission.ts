@@ -19,7 +19,7 @@ export function admission(
     try {
       settings = config.current()
     } catch (error) {
-      limited('error', 'config', 'cannot take up the web configuration', { reason: errorText(error) })
+      limited('error', 'config', 'cannot load the web configuration', { reason: errorText(error) })
       return { refusal: plainFailure(500, 'Internal Server Error') }
     }
     if (!allowed()) return { refusal: plainFailure(429, 'Too Many Requests') }

@@ -57,7 +57,7 @@ async function serve(settings: ExporterSettings, log: Logger): Promise<ExitCode>
 function endOnBugs(log: Logger): void {
   const end = (error: unknown) => {
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
-    log.error('the exporter failed and ends; please report this', { error: text })
+    log.error('the exporter failed and is stopping; please report this', { error: text })
     process.exit(ExitCode.general)
   }
   process.on('uncaughtException', end)

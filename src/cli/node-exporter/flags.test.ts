@@ -183,7 +183,7 @@ test('what is wrong is told in the words of the exporter', () => {
   refuses(['--web.max-requests=x'], '--web.max-requests: expected a whole number, found "x"')
   refuses(['--log.level=loud'], 'unrecognized log level loud')
   refuses(['--log.format=xml'], 'unrecognized log format xml')
-  refuses(['--web.telemetry-path=m'], '--web.telemetry-path: a path begins with /, found "m"')
+  refuses(['--web.telemetry-path=m'], '--web.telemetry-path: the path must begin with /, found "m"')
   assert.throws(() => settings('--collector.arp.device-include=('), {
     name: 'UsageError',
     message: /^--collector\.arp\.device-include: expected a regular expression, found the text "\("/,

@@ -40,23 +40,26 @@ export interface ExporterSettings {
 }
 
 const own: readonly ExporterFlag[] = [
-  value('path.procfs', '/proc', 'Where procfs is mounted.'),
-  value('path.sysfs', '/sys', 'Where sysfs is mounted.'),
-  value('path.rootfs', '/', 'Where the root file system is mounted.'),
-  value('path.udev.data', '/run/udev/data', 'Where the udev database is.'),
-  value('web.telemetry-path', '/metrics', 'Path of the metrics.'),
-  toggle('web.disable-exporter-metrics', 'Leave out what is told of this process (promhttp_*, process_*).'),
-  value('web.max-requests', '40', 'Scrapes that are answered at once; 0 for no limit.'),
-  toggle('collector.disable-defaults', 'Turn on only those collectors that flags name.'),
-  value('runtime.gomaxprocs', '1', 'Accepted, and means nothing here: one thread does the work.'),
-  value('collector.filesystem.stat-workers', '4', 'Accepted, and means nothing here, for the same reason.'),
-  toggle('web.systemd-socket', 'Listen on the sockets that systemd hands over.'),
+  value('path.procfs', '/proc', 'Mount point of procfs.'),
+  value('path.sysfs', '/sys', 'Mount point of sysfs.'),
+  value('path.rootfs', '/', 'Mount point of the root file system.'),
+  value('path.udev.data', '/run/udev/data', 'Path of the udev database.'),
+  value('web.telemetry-path', '/metrics', 'Path under which metrics are served.'),
+  toggle(
+    'web.disable-exporter-metrics',
+    'Exclude metrics about the exporter itself (promhttp_*, process_*).',
+  ),
+  value('web.max-requests', '40', 'Maximum concurrent scrapes; 0 for no limit.'),
+  toggle('collector.disable-defaults', 'Disable all collectors except those enabled by flags.'),
+  value('runtime.gomaxprocs', '1', 'Accepted without effect: the work runs in one thread.'),
+  value('collector.filesystem.stat-workers', '4', 'Accepted without effect, for the same reason.'),
+  toggle('web.systemd-socket', 'Listen on sockets passed by systemd.'),
   { ...value('web.listen-address', ':9100', 'Address to listen on, such as [::1]:9100.'), takes: 'values' },
   value('web.config.file', '', 'YAML file with TLS, users, headers and a rate limit.'),
-  value('log.level', 'info', 'Least level of log records: debug, info, warn or error.'),
-  value('log.format', 'logfmt', 'Form of log records: logfmt or json.'),
+  value('log.level', 'info', 'Minimum level of log records: debug, info, warn or error.'),
+  value('log.format', 'logfmt', 'Format of log records: logfmt or json.'),
   toggle('version', 'Print the version.'),
-  toggle('help', 'Print this text; --help-man prints it as a manual page.'),
+  toggle('help', 'Print this help; --help-man prints it as a manual page.'),
   { ...toggle('help-long', ''), meant: 'help' },
   { ...toggle('help-man', ''), meant: 'help-man' },
 ]
@@ -138,7 +141,7 @@ function settingsOf(
   const defaults = !on('collector.disable-defaults', false)
   const metricsPath = text('web.telemetry-path')
   if (!/^\/[^?#\s]*$/.test(metricsPath))
-    throw new UsageError(`--web.telemetry-path: a path begins with /, found "${metricsPath}"`)
+    throw new UsageError(`--web.telemetry-path: the path must begin with /, found "${metricsPath}"`)
   for (const name of ['runtime.gomaxprocs', 'collector.filesystem.stat-workers'])
     wholeNumber(name, text(name))
   return {

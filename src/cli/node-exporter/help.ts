@@ -34,7 +34,7 @@ export function manualText(flags: Iterable<ExporterFlag>): string {
   const lines = [
     '.TH "SVC-NODE-EXPORTER" 1',
     '.SH NAME',
-    'svc-node-exporter \\- serves metrics of this host',
+    'svc-node-exporter \\- serve metrics of this host',
     '.SH SYNOPSIS',
     '.B svc node-exporter',
     '[<flags>]',

@@ -82,7 +82,9 @@ export async function startExporter(settings: ExporterSettings, log: Logger): Pr
       for (const text of settings.listen) {
         const address = parseListenAddress(text)
         if (address === undefined)
-          throw unusable(`--web.listen-address is "${text}"; write it as ":9100" or "127.0.0.1:9100"`)
+          throw unusable(
+            `--web.listen-address is "${text}", expected an address such as ":9100" or "127.0.0.1:9100"`,
+          )
         await open(({ server }) => listen(server, address, text, '--web.listen-address'))
       }
   } catch (error) {
@@ -100,11 +102,11 @@ function followCertificates(listener: Listener, config: WebConfig, log: Logger):
   listener.server.prependListener('connection', socket => {
     try {
       const { tls } = config.current()
-      if (tls === undefined) throw new Error('TLS is not in it any more; start anew to serve without')
+      if (tls === undefined) throw new Error('TLS was removed from it; restart to serve without TLS')
       if (tls !== current) listener.setTls(tls)
       current = tls
     } catch (error) {
-      limited('error', 'config', 'cannot take up the web configuration', { reason: errorText(error) })
+      limited('error', 'config', 'cannot load the web configuration', { reason: errorText(error) })
       socket.destroy()
     }
   })
@@ -114,9 +116,7 @@ function followCertificates(listener: Listener, config: WebConfig, log: Logger):
 function handedOver(env: NodeJS.ProcessEnv = process.env): number[] {
   const count = Number(env.LISTEN_FDS ?? 0)
   if (Number(env.LISTEN_PID) !== process.pid || !(count > 0))
-    throw unusable(
-      'systemd has handed over no socket; start by a socket unit, or without --web.systemd-socket',
-    )
+    throw unusable('systemd passed no socket; start through a socket unit, or without --web.systemd-socket')
   return Array.from({ length: count }, (_, i) => 3 + i)
 }
 

@@ -50,30 +50,30 @@ const schema = branch('The whole file.', {
   tls_server_config: branch('TLS.', {
     cert_file: key(path, '', 'PEM file of the certificate.'),
     key_file: key(path, '', 'PEM file of the private key.'),
-    client_ca_file: key(path, '', 'PEM file of the authorities for client certificates.'),
-    cert: key(text(), '', 'The certificate itself.'),
-    key: key(text(), '', 'The private key itself.', { secret: true }),
-    client_ca: key(text(), '', 'The authorities themselves.'),
+    client_ca_file: key(path, '', 'PEM file of the CAs of client certificates.'),
+    cert: key(text(), '', 'The certificate as text.'),
+    key: key(text(), '', 'The private key as text.', { secret: true }),
+    client_ca: key(text(), '', 'The CAs as text.'),
     client_auth_type: key(
       choice(['', 'NoClientCert', ...Object.keys(clientAuth)]),
       '',
-      'What is asked of clients.',
+      'Client certificate policy.',
     ),
-    client_allowed_sans: key(list(text()), [], 'Names of which a client’s certificate has to have one.'),
-    min_version: key(choice(names(versions)), 'TLS12', 'Oldest version.'),
-    max_version: key(choice(names(versions)), 'TLS13', 'Newest version.'),
+    client_allowed_sans: key(list(text()), [], 'Allowed names in client certificates.'),
+    min_version: key(choice(names(versions)), 'TLS12', 'Minimum version.'),
+    max_version: key(choice(names(versions)), 'TLS13', 'Maximum version.'),
     cipher_suites: key(list(text()), [], 'Cipher suites up to TLS 1.2.'),
-    prefer_server_cipher_suites: key(boolean, true, 'The order of the server counts.'),
+    prefer_server_cipher_suites: key(boolean, true, 'Use the server’s order of preference.'),
     curve_preferences: key(list(choice(names(curves))), [], 'Curves.'),
   }),
   http_server_config: branch('HTTP.', {
-    http2: key(boolean, true, 'Accepted; HTTP/1.1 is spoken.'),
-    headers: key(map(text()), {}, 'Headers of all answers.'),
+    http2: key(boolean, true, 'Accepted without effect; the server uses HTTP/1.1.'),
+    headers: key(map(text()), {}, 'Headers of all responses.'),
   }),
   basic_auth_users: key(map(text()), {}, 'Bcrypt hashes by user.', { secret: true }),
   rate_limit: branch('Rate limit.', {
-    interval: key(duration({ min: 0 }), 0, 'Time in which one more request is allowed; 0 for no limit.'),
-    burst: key(count, 0, 'Requests that are allowed at once.'),
+    interval: key(duration({ min: 0 }), 0, 'Time until one more request is allowed; 0 for no limit.'),
+    burst: key(count, 0, 'Burst of requests.'),
   }),
 })
 
@@ -128,7 +128,7 @@ export class WebConfig {
     const users = new Map(Object.entries(basic_auth_users))
     for (const [user, hash] of users)
       if (!isBcrypt(hash))
-        throw new Error(`basic_auth_users.${user} is no bcrypt hash (htpasswd -nB ${user})`)
+        throw new Error(`basic_auth_users.${user} is not a bcrypt hash (htpasswd -nB ${user})`)
     const { interval: intervalMs, burst } = rate_limit
     const rate = intervalMs > 0 ? { intervalMs, burst } : undefined
     return { tls, headers: http_server_config.headers, users, rate }
@@ -201,7 +201,7 @@ function tlsOf(
   try {
     createSecureContext(context)
   } catch (error) {
-    throw new Error(`tls_server_config: OpenSSL rejects it: ${errorText(error)}`, { cause: error })
+    throw new Error(`tls_server_config: rejected by OpenSSL: ${errorText(error)}`, { cause: error })
   }
   return {
     ...context,
@@ -280,6 +280,8 @@ function checkHeaders(headers: Readonly<Record<string, string>>): void {
     if (values.length > 0 && !values.includes(value))
       throw new Error(`http_server_config.headers.${name}: expected one of ${values.join(', ')}`)
     if (/[^\t\x20-\x7e\x80-\xff]/.test(value))
-      throw new Error(`http_server_config.headers.${name} has characters that no header can have`)
+      throw new Error(
+        `http_server_config.headers.${name} contains characters that are not allowed in headers`,
+      )
   }
 }

@@ -86,7 +86,8 @@ async function* documentsOf(
     if (!isWhole) continue
     parts.push(text, newline)
     bytes += text.length + 1
-    if (bytes > maxBytes) throw fault(name, begin, 'a document of more than 64 MiB; write one request a line')
+    if (bytes > maxBytes)
+      throw fault(name, begin, 'a document larger than 64 MiB; write one request per line')
   }
   if (isWhole && begin !== undefined) yield { line: begin, json: parseAt(Buffer.concat(parts), name, begin) }
 }
@@ -116,7 +117,11 @@ function parseAt(bytes: Buffer, name: string, begin: number): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw fault(name, begin + linesBefore(text, errorText(error)), 'expected OTLP JSON; this is no JSON')
+    throw fault(
+      name,
+      begin + linesBefore(text, errorText(error)),
+      'expected OTLP JSON, found text that is not JSON',
+    )
   }
 }
 

@@ -57,9 +57,9 @@ export function summaryText(summary: Summary): string {
   const trials = inOrder(summary)
   const lines = trials.map(trial => tallyLine(trial, summary.hasChanges))
   for (const { signal, tally, hasChain } of trials) {
-    if (!hasChain) lines.push(`${signal}: the configuration does nothing to them`)
+    if (!hasChain) lines.push(`${signal}: no processors are configured`)
     for (const [what, count] of tally.leftOut)
-      lines.push(`${signal}: left out, for lack of a place: ${what}: ${count}`)
+      lines.push(`${signal}: left out, because there is no field for it: ${what}: ${count}`)
     for (const [what, count] of tally.lost) lines.push(`${signal}: ${what}: ${count}`)
   }
   for (const trial of trials)

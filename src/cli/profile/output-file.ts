@@ -16,7 +16,7 @@ import { ExitCode, exitCodeOf, StartError } from '../../lib/start-error.ts'
 export function checkOutput(path: string): void {
   const there = lstatSync(path, { throwIfNoEntry: false })
   if (there && !there.isFile())
-    throw new StartError(`cannot write ${path}: it is there and no regular file`, ExitCode.usage)
+    throw new StartError(`cannot write ${path}: not a regular file`, ExitCode.usage)
   try {
     accessSync(dirname(path), constants.W_OK)
   } catch (error) {

@@ -48,7 +48,7 @@ function formatOf(output: string): ProfileFormat {
   if (output.endsWith('.svg')) return 'svg'
   if (output.endsWith('.json')) return 'json'
   throw new StartError(
-    `cannot tell the format of ${output}; end its name in .pb.gz, .folded, .svg or .json`,
+    `cannot determine the format of ${output}; use a name that ends in .pb.gz, .folded, .svg or .json`,
     ExitCode.usage,
   )
 }
@@ -66,7 +66,7 @@ async function sayWhatStarts(client: AgentClient, { kind }: ProfileOrder): Promi
     if (status !== 200) return
     const config = JSON.parse(body.toString()) as { agent?: { profiling?: Record<string, unknown> } }
     if (config.agent?.profiling?.[kind] !== false) return
-    say(`agent.profiling.${kind} is off: it is started for the time of the recording\n`)
+    say(`agent.profiling.${kind} is off: profiling runs only for the duration of the recording\n`)
   } catch {
     // Only a hint: what is wrong with the agent will be said when it is asked for the profile.
   }
@@ -97,7 +97,7 @@ async function recorded(
 function sayProgress({ target, seconds }: ProfileOrder): () => void {
   const whose = target === '' ? 'all processes' : printable(target, 60)
   return startProgress(
-    gone => `${whose}, ${gone < seconds ? `recording: ${gone} s of ${seconds} s` : 'naming what was seen'}`,
+    gone => `${whose}, ${gone < seconds ? `recording: ${gone} s of ${seconds} s` : 'resolving symbols'}`,
     0,
   )
 }
@@ -142,10 +142,10 @@ function readable(body: Buffer): string {
   try {
     const document = JSON.parse(body.toString()) as FlameDocument
     const { parent } = document.nodes
-    if (parent.some((above, node) => !(above < node) && node > 0)) throw new Error('its nodes are no tree')
+    if (parent.some((above, node) => !(above < node) && node > 0)) throw new Error('its nodes are not a tree')
     return tableOf(document, outputColumns())
   } catch {
-    throw new StartError('cannot read the profile: the answer is none', ExitCode.general)
+    throw new StartError('cannot read the profile: invalid answer', ExitCode.general)
   }
 }
 

@@ -45,7 +45,7 @@ function processesOf({ processes, total }: FlameDocument, columns: number): stri
 
 function functionsOf(profile: FlameDocument, columns: number): string[] {
   const { total, unit } = profile
-  if (total === 0) return [`Nothing was sampled: no ${kindTitles[profile.kind]} was seen meanwhile.`]
+  if (total === 0) return [`No samples: no ${kindTitles[profile.kind]} in this time.`]
   const all = functions(profile)
   const shown = all.slice(0, mostFunctions)
   const rows = shown.map(

@@ -180,17 +180,17 @@ function wordsOf(plans: readonly Plan[], directory: string, dead: boolean): stri
     .map(({ signal, pile }) => `${counted(pile.items, 'item')} of ${signal}`)
   const batches = plans.reduce((sum, { pile }) => sum + pile.batches, 0)
   const what = dead
-    ? counted(batches, 'refused batch', 'refused batches')
+    ? counted(batches, 'rejected batch', 'rejected batches')
     : counted(batches, 'batch', 'batches')
   return `${what}${parts.length > 0 ? ` (${parts.join(', ')})` : ''} in ${directory}`
 }
 
 async function agreed(words: string): Promise<boolean> {
   if (!terminal().interactive || !process.stdin.isTTY)
-    throw new StartError(`cannot ask whether to drop ${words}: no terminal; say --yes`, ExitCode.usage)
+    throw new StartError(`cannot ask whether to drop ${words}: no terminal; use --yes`, ExitCode.usage)
   const lines = createInterface({ input: process.stdin, output: process.stderr })
   try {
-    const answer = await lines.question(`Drop ${words}, for good? [y/N] `)
+    const answer = await lines.question(`Drop ${words} permanently? [y/N] `)
     return /^y(es)?$/i.test(answer.trim())
   } finally {
     lines.close()

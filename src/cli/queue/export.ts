@@ -48,7 +48,7 @@ export function exportQueue(
     if (fd !== 1) closeSync(fd)
   }
   for (const [why, batches] of [...reasons].slice(0, mostReasons))
-    say(`${counted(batches, 'batch', 'batches')} refused: ${JSON.stringify(why)}\n`)
+    say(`${counted(batches, 'batch', 'batches')} rejected: ${JSON.stringify(why)}\n`)
   const left = failed > 0 ? `; ${counted(failed, 'place')} could not be read (svc queue verify)` : ''
   say(
     `copied ${counted(copied.batches, 'batch', 'batches')} with ${counted(copied.items, 'item')} to ${to === '-' ? 'standard output' : to}${left}\n`,
@@ -62,7 +62,7 @@ function openNew(path: string): number {
     return openSync(path, 'wx', 0o600)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST')
-      throw new StartError(`cannot write ${path}: it exists; choose another name`, ExitCode.usage)
+      throw new StartError(`cannot write ${path}: the file exists; choose another name`, ExitCode.usage)
     throw failed(path, error)
   }
 }

@@ -29,7 +29,7 @@ export function list({ directory, signals }: QueuePlace, json: boolean): ExitCod
 }
 
 function headOf(directory: string, holder: LockHolder | undefined): string {
-  const who = holder ? `the agent with process ${holder.pid} has it open` : 'no agent has it open'
+  const who = holder ? `the agent with pid ${holder.pid} has it open` : 'no agent has it open'
   return `The queue in ${directory}: ${who}.`
 }
 

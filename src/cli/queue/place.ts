@@ -34,7 +34,7 @@ function configuredDirectory(args: Arguments): string {
   if (loaded.problems.length > 0) {
     sayProblems(loaded)
     throw new StartError(
-      'the configuration cannot be used; name the queue by --directory DIR',
+      'the configuration is invalid; select the queue with --directory DIR',
       exitOf(loaded),
     )
   }
@@ -47,8 +47,8 @@ function checkDirectory(directory: string): void {
   try {
     if (statSync(`${directory}/${layoutVersion}`, { throwIfNoEntry: false })?.isDirectory()) return
     if (!statSync(directory, { throwIfNoEntry: false }))
-      throw failed('there is no such directory; name the right one by --directory DIR or --config FILE')
-    throw failed(`there is no queue in it (no directory ${layoutVersion})`)
+      throw failed('no such directory; select the right one with --directory DIR or --config FILE')
+    throw failed(`it contains no queue (no directory ${layoutVersion})`)
   } catch (error) {
     if (error instanceof StartError) throw error
     throw failed(error instanceof Error ? error.message : String(error), error)

@@ -57,7 +57,7 @@ export function* batchesOf(directory: string, signal: Signal, dead: boolean): Ge
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT') return
     const exit = exitCodeOf(error)
-    const hint = exit === ExitCode.permission ? '; run this as the user of svc, or as root' : ''
+    const hint = exit === ExitCode.permission ? '; run this as the user of svc or as root' : ''
     throw new StartError(
       `cannot read the queue of ${signal} in ${at}: ${errorText(error)}${hint}`,
       exit,

@@ -15,7 +15,7 @@ export function verify({ directory, signals }: QueuePlace, asJson: boolean): Exi
   else {
     for (const surveyed of all) print(textOf(surveyed))
     if (places > 0)
-      print('Damaged batches are left out and counted (reason corrupt); all others are delivered.\n')
+      print('Damaged batches are dropped and counted (reason corrupt); all others are delivered.\n')
   }
   return places === 0 ? ExitCode.ok : ExitCode.general
 }
@@ -23,7 +23,8 @@ export function verify({ directory, signals }: QueuePlace, asJson: boolean): Exi
 type Surveyed = { readonly signal: string } & ReturnType<typeof survey>
 
 function textOf({ signal, waiting, dead, faults }: Surveyed): string {
-  const refused = dead.batches > 0 ? `, and ${counted(dead.batches, 'refused batch', 'refused batches')}` : ''
+  const refused =
+    dead.batches > 0 ? `, and ${counted(dead.batches, 'rejected batch', 'rejected batches')}` : ''
   const what = `${counted(waiting.batches, 'batch', 'batches')} with ${counted(waiting.items, 'item')} whole${refused}`
   const damage = faults.length === 0 ? 'no damage' : `damage in ${counted(faults.length, 'place')}`
   return [...faults.map(faultText), `${signal}: ${what}; ${damage}`].map(line => `${line}\n`).join('')
@@ -44,5 +45,5 @@ function faultText({ file, offset, damage, unreadable }: Inspected): string {
   const { bytes, items, torn } = damage
   const lost = items > 0 ? `, with ${counted(items, 'item')}` : ''
   if (!torn) return `${file}: at byte ${offset}: ${counted(bytes, 'damaged byte')}${lost}`
-  return `${file}: at byte ${offset}: ${counted(bytes, 'byte')} of a batch whose writing was cut short; it was never accepted, and the agent removes it when it starts`
+  return `${file}: at byte ${offset}: ${counted(bytes, 'byte')} of an incomplete batch; it was never accepted, and the agent removes it at the next start`
 }

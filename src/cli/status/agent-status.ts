@@ -25,7 +25,7 @@ export async function agentStatus(args: Arguments): Promise<ExitCode> {
     documentOf<ExportDocument>(client, '/status/export', what),
     balanceOf(client),
   ])
-  const [status, ready, exporting, pipeline] = await withProgress('asking the agent', asked)
+  const [status, ready, exporting, pipeline] = await withProgress('querying the agent', asked)
   const page = pipeline === null ? '' : pageUrl(args, client)
   const { color, unicode, columns } = output()
   const found = { status, ready, export: exporting, pipeline, page }
@@ -52,7 +52,7 @@ function drawn(draw: () => string): string {
 async function balanceOf(client: AgentClient): Promise<PipelineLine | null> {
   const answer = await answerOf(client, uiPath, what)
   if (isForOthers(answer)) {
-    say('What is lost, and why, is for root and the user of svc: use sudo.\n')
+    say('Only root and the user of svc can see data loss and its reasons: use sudo.\n')
     return null
   }
   return answer.status === 404 ? null : readAs<PipelineLine>(answer, uiPath, what)

@@ -26,18 +26,18 @@ export function memoryLines({ largest, limit }: Tables, { unicode, pen }: Style)
     const gave = shed === 0 ? '' : sizeText(shed)
     return `  ${leftIn(shownText(name, unicode), nameWidth)}${holds}${rightIn(most, numberWidth)}${rightIn(gave, numberWidth + 2)}`
   }
-  const titles = `${rightIn('HOLDS', numberWidth)}${rightIn('AT MOST', numberWidth)}${rightIn('GAVE BACK', numberWidth + 2)}`
+  const titles = `${rightIn('IN USE', numberWidth)}${rightIn('LIMIT', numberWidth)}${rightIn('RELEASED', numberWidth + 2)}`
   return [
     '',
-    pen(`  ${leftIn('MEMORY OF', nameWidth)}${titles}`, 'dim'),
+    pen(`  ${leftIn('MEMORY', nameWidth)}${titles}`, 'dim'),
     ...named.map(({ name, bytes, limit: most, shed }) =>
-      row(name, bytes, most === 0 ? 'own bound' : sizeText(most), shed, most > 0 && bytes > 0.9 * most),
+      row(name, bytes, most === 0 ? 'own limit' : sizeText(most), shed, most > 0 && bytes > 0.9 * most),
     ),
     ...(rest.length === 0
       ? []
       : [
           row(
-            `${counted(rest.length, 'smaller one')}`,
+            `${counted(rest.length, 'smaller table')}`,
             rest.reduce((sum, { bytes }) => sum + bytes, 0),
             '',
             0,

@@ -49,7 +49,7 @@ function headLines({ status, ready, page }: Found, { unicode, pen }: Style): str
   return [
     `${pen(`svc ${shown(version)}`, 'bold')} (commit ${shown(commit)}), mode ${shown(mode)}, up ${shown(uptime)}, ${pen(isReady ? 'ready' : 'NOT READY', isReady ? 'green' : 'red')}`,
     `${shown(host.name)}, ${shown(host.os)} ${shown(host.kernel)} ${shown(host.arch)}`,
-    ...(page === '' ? [] : [`page: ${shown(page)}`]),
+    ...(page === '' ? [] : [`Page: ${shown(page)}`]),
     '',
   ]
 }
@@ -74,7 +74,7 @@ function subsystemLines({ status, ready }: Found, style: Style): string[] {
     ...failed.flatMap(([name, check]) => entry(name, check, 'red', style)),
     ...degraded.flatMap(({ subsystem, reason, hint }) => [
       ...entry(subsystem, `limited: ${reason}`, 'yellow', style),
-      ...(hint === '' ? [] : entry('', `fix: ${hint}`, undefined, style)),
+      ...(hint === '' ? [] : entry('', `Fix: ${hint}`, undefined, style)),
     ]),
     '',
   ]
@@ -106,7 +106,7 @@ function loopLines(loop: StatusDocument['event_loop']): [string, string][] {
   return [
     [
       'event loop',
-      `longest turn ${loop.longest_last_minute_ms} ms of the last minute, ${loop.longest_ms} ms since the start`,
+      `longest turn ${loop.longest_last_minute_ms} ms in the last minute, ${loop.longest_ms} ms since start`,
     ],
   ]
 }
@@ -142,7 +142,7 @@ function exportLines({ export: exporting }: Found, style: Style): string[] {
   if (endpoint === '' && destinations.length === 0)
     return [...entry('export', 'none: data stays on this host; set otlp.endpoint', 'yellow', style), '']
   const how = `${protocol}, ${tls ? 'TLS' : 'no TLS'}, compression ${compression}`
-  const state = connected ? `connected, last at ${last_export ?? 'no time yet'}` : 'NOT CONNECTED'
+  const state = connected ? `connected, last export ${last_export ?? 'none yet'}` : 'NOT CONNECTED'
   const failing = destinations.filter(({ last_error: error, parked }) => parked || error !== null)
   return [
     ...entry('export', `${endpoint} (${how}): ${state}`, connected ? undefined : 'red', style),
@@ -150,7 +150,7 @@ function exportLines({ export: exporting }: Found, style: Style): string[] {
     ...failing.flatMap(({ signal, last_error: error, parked, next_attempt }) =>
       entry(
         '',
-        `${signal}: ${error ?? 'refused'}${parked ? '; it refuses the credentials, data is kept' : ''}${next_attempt === null ? '' : `; next attempt ${next_attempt}`}`,
+        `${signal}: ${error ?? 'rejected'}${parked ? '; credentials rejected, data is kept' : ''}${next_attempt === null ? '' : `; next attempt ${next_attempt}`}`,
         'red',
         style,
       ),
@@ -181,9 +181,7 @@ function queueLines({ export: { queues, disk_queue }, pipeline }: Found, { unico
     ...Object.entries(queues).map(row),
     ...(disk_queue === null
       ? []
-      : [
-          `  the queue on disk holds ${partText(disk_queue.bytes, disk_queue.max_bytes)}, of all signals together`,
-        ]),
+      : [`  queue on disk: ${partText(disk_queue.bytes, disk_queue.max_bytes)} for all signals together`]),
   ]
 }
 
@@ -195,5 +193,5 @@ function lossLines({ pipeline }: Found, { unicode, pen }: Style): string[] {
     const sign = loss.isWished ? ' ' : '!'
     return `  ${leftIn(loss.signal, 9)}${items}${sign} ${shownText(loss.reason, unicode)}${meaningOf(loss)}`
   }
-  return ['', pen('  DROPPED SINCE THE START', 'dim'), ...losses.map(row)]
+  return ['', pen('  DROPPED SINCE START', 'dim'), ...losses.map(row)]
 }

@@ -40,9 +40,12 @@ export async function tapItems(client: AgentClient, order: TapOrder): Promise<Ex
     clearTimeout(waiting)
     over.stop()
   }
-  if (skipped > 0) say(`${counted(skipped, 'item')} more came faster than they could be shown\n`)
+  if (skipped > 0) say(`${counted(skipped, 'item')} more were too fast to show\n`)
   if (over.signal.aborted) return ExitCode.ok
-  throw new StartError(`cannot ${what} any longer: the agent at ${client.address} has gone`, ExitCode.general)
+  throw new StartError(
+    `cannot ${what} any longer: the agent at ${client.address} has stopped`,
+    ExitCode.general,
+  )
 }
 
 function pathOf({ signal, service, errors, minMs, json }: TapOrder): string {
@@ -60,7 +63,7 @@ function wantedText({ signal, service, errors, minMs }: TapOrder): string {
     ...(errors ? ['with errors'] : []),
     ...(minMs > 0 ? [`of ${msText(minMs)} or more`] : []),
   ]
-  return [signal, ...conditions, `(ctrl-c ends it; why nothing comes: ${askedFor(signal, service)})`].join(
+  return [signal, ...conditions, `(ctrl-c to stop; if nothing appears: ${askedFor(signal, service)})`].join(
     ' ',
   )
 }

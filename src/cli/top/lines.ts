@@ -19,5 +19,8 @@ export async function lines(client: AgentClient, what: string, once: boolean): P
     over.stop()
   }
   if (once || over.signal.aborted) return ExitCode.ok
-  throw new StartError(`cannot ${what} any longer: the agent at ${client.address} has gone`, ExitCode.general)
+  throw new StartError(
+    `cannot ${what} any longer: the agent at ${client.address} has stopped`,
+    ExitCode.general,
+  )
 }

@@ -114,7 +114,7 @@ class Top {
     const silentMs = performance.now() - this.#heardMs
     if (silentMs < silenceMs) return
     const seconds = Math.round(silentMs / 1000)
-    this.#view.trouble = `The agent at ${this.#client.address} has said nothing for ${seconds} s: what is shown is old.`
+    this.#view.trouble = `The agent at ${this.#client.address} has sent nothing for ${seconds} s: the display is out of date.`
     this.#soon()
   }
 

@@ -38,11 +38,14 @@ export async function still(client: AgentClient, what: string): Promise<ExitCode
   if (view.tick === undefined) {
     if (isLate)
       throw new StartError(
-        `cannot ${what}: ${client.address} told of none within ${patienceMs / 1000} s; is it busy? svc status`,
+        `cannot ${what}: no data from ${client.address} within ${patienceMs / 1000} s; check its load with svc status`,
         ExitCode.general,
       )
     if (over.signal.aborted) return ExitCode.ok
-    throw new StartError(`cannot ${what}: what answers at ${client.address} told of none`, ExitCode.general)
+    throw new StartError(
+      `cannot ${what}: ${client.address} sent no data; is it an svc agent?`,
+      ExitCode.general,
+    )
   }
   const { color, unicode, columns } = output()
   const rows = view.tick.services.length + 10

@@ -206,7 +206,7 @@ test('an address that svc cannot ask is told with its name and what to write, be
   await until('it is told', 20_000, () => told.there.size === 1)
   const { connected, reason, hint } = source.state
   assert.equal(connected, true)
-  assert.equal(reason, 'DOCKER_HOST is ssh://[REDACTED]@far: svc does not speak ssh')
+  assert.equal(reason, 'DOCKER_HOST is ssh://[REDACTED]@far: svc does not support ssh')
   assert.match(
     hint,
     /^set DOCKER_HOST to unix:\/\/\/run\/svc\/far\.sock, and forward the socket there: ssh -N -L /,

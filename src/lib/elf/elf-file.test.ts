@@ -151,21 +151,21 @@ test('what is no ELF file of this kind is an error that says so', () => {
       what,
     )
   check('', /cut off/)
-  check('#!/bin/sh\n'.repeat(10), /no 64-bit ELF/)
+  check('#!/bin/sh\n'.repeat(10), /not a 64-bit ELF/)
   const changed = (at: number, value: number) => {
     const copy = Buffer.from(bytes)
     copy[at] = value
     return copy
   }
-  check(changed(4, 1), /no 64-bit ELF/) // 32 bits
-  check(changed(5, 2), /no 64-bit ELF/) // big-endian
-  check(changed(16, 1), /no 64-bit ELF/) // an object file
+  check(changed(4, 1), /not a 64-bit ELF/) // 32 bits
+  check(changed(5, 2), /not a 64-bit ELF/) // big-endian
+  check(changed(16, 1), /not a 64-bit ELF/) // an object file
   check(changed(58, 32), /headers/) // sections of another size
   check(changed(57, 2), /headers/) // more than 256 segments
   check(bytes.subarray(0, bytes.length - 100), /cut off/)
   assert.match(
     fault(() => elfOf(directory)),
-    /it is no file/,
+    /not a regular file/,
   )
   assert.match(
     fault(() => ElfFile.of(12_345)),

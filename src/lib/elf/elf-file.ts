@@ -199,7 +199,7 @@ function sizeOf(fd: number): number {
   } catch (cause) {
     throw unreadable(cause)
   }
-  throw new ElfError('it is no file')
+  throw new ElfError('not a regular file')
 }
 
 function addressIn(segments: readonly Segment[], offset: number): number | undefined {

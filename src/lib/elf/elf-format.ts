@@ -79,11 +79,11 @@ export function parseHeader(bytes: Buffer): ElfHeader {
   const type = bytes.readUInt16LE(16)
   const is64Little = bytes.readUInt32LE(0) === magic && bytes[4] === 2 && bytes[5] === 1
   if (!is64Little || machine === undefined || (type !== executable && type !== sharedObject))
-    throw new ElfError('it is no 64-bit ELF program or library for x86-64 or arm64')
+    throw new ElfError('not a 64-bit ELF program or library for x86-64 or arm64')
   const table = (offsetAt: number, sizesAt: number, entryBytes: number, most: number): HeaderTable => {
     const count = bytes.readUInt16LE(sizesAt + 2)
     if (count > 0 && (bytes.readUInt16LE(sizesAt) !== entryBytes || count > most))
-      throw new ElfError('its headers are not those of an ELF file')
+      throw new ElfError('invalid ELF headers')
     return { offset: count === 0 ? 0 : u64(bytes, offsetAt), count }
   }
   const segments = table(32, 54, segmentBytes, mostSegments)

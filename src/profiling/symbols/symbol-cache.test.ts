@@ -61,7 +61,7 @@ test('a file that cannot be read says why, and is opened again when it is asked 
   )
   assert.equal(
     cache.of(1, { path: '/x/\n]dir (deleted)', buildId: '' }, () => scratch),
-    '[?]dir: it is no file]',
+    '[?]dir: not a regular file]',
   )
   assert.deepEqual([cache.files, openFiles()], [0, before])
   assert.ok(cache.of(1, wanted, () => program) instanceof FileSymbols)

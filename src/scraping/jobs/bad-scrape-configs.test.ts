@@ -51,7 +51,7 @@ const cases: readonly (readonly [entry: string, key: string, message: RegExp])[]
     /write username: "\$\{file:\/path\}" instead/,
   ],
   ['basic_auth: {user: a}', 'basic_auth.user', /no such key here; known here: username, /],
-  ['basic_auth: admin', 'basic_auth', /expected the keys of basic_auth .*not shown because it is secret/],
+  ['basic_auth: admin', 'basic_auth', /expected the keys of basic_auth .*secret value \(not shown\)/],
   ['basic_auth: {username: a}, bearer_token: b', 'bearer_token', /basic_auth and bearer_token are given/],
   [
     'basic_auth: {}, authorization: {credentials: b}',
@@ -139,7 +139,7 @@ const cases: readonly (readonly [entry: string, key: string, message: RegExp])[]
   ['relabel_configs: [~]', 'relabel_configs[0]', /found an empty entry/],
   ['relabel_configs: [{action: kep, source_labels: [a]}]', 'relabel_configs[0].action', /write keep/],
   ['relabel_configs: [{target_label: a, regex: "("}]', 'relabel_configs[0].regex', /cannot be used/],
-  ['relabel_configs: [{target_label: a, regex: "(?=a)"}]', 'relabel_configs[0].regex', /looks around/],
+  ['relabel_configs: [{target_label: a, regex: "(?=a)"}]', 'relabel_configs[0].regex', /lookaround/],
   ['relabel_configs: [{action: hashmod, target_label: a}]', 'relabel_configs[0].modulus', /number above 0/],
   [
     'relabel_configs: [{target_label: a, source_label: [b]}]',

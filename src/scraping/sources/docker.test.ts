@@ -146,7 +146,7 @@ test('what is no daemon has a reason and a hint', async t => {
     await isAtFault(source, reason)
     assert.match(source.state.hint, hint)
   }
-  await check('ssh://host', /svc does not speak ssh/, /unix:\/\/\/run\/svc\/far\.sock/)
+  await check('ssh://host', /svc does not support ssh/, /unix:\/\/\/run\/svc\/far\.sock/)
   await check('unix:///nowhere/docker.sock', /ENOENT|no such/i, /start Docker/)
   const { host } = await daemon(t, { '/version': { ApiVersion: 7 } })
   await check(host, /does not speak the Engine API/, /is a Docker daemon that answers/)

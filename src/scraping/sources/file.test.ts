@@ -162,7 +162,7 @@ test('keys without a value are none, and a socket may be named', async () => {
 test('pipes, huge files and bombs are refused', async () => {
   execFileSync('mkfifo', [join(directory, 'pipe.json')])
   start(['*.json', '*.yml'])
-  await isAtFault(source, /pipe\.json: it is no regular file/)
+  await isAtFault(source, /pipe\.json: not a regular file/)
   unlinkSync(join(directory, 'pipe.json'))
   write('a.json', ' '.repeat(16 * 1024 * 1024 + 1))
   await isAtFault(source, /a\.json: it is larger than 16777216 bytes/)

@@ -4,18 +4,18 @@ const keys: readonly (readonly [string, string])[] = [
   ['up down', 'choose a service'],
   ['enter', 'open it: its callers, operations and resource'],
   ['esc', 'back; on the first page, clear the filter'],
-  ['/', 'only services with a text in name, protocol or CALLS'],
-  ['s  S', 'order by the next or the last column'],
+  ['/', 'only services with this text in name, protocol or CALLS'],
+  ['s  S', 'sort by the next or previous column'],
   ['e', 'only services with errors'],
-  ['p', 'the pipeline: where data goes, and where it is lost'],
-  ['q', 'end'],
+  ['p', 'pipeline: data flow and losses'],
+  ['q', 'quit'],
 ]
 const columns: readonly (readonly [string, string])[] = [
-  ['req/s', 'requests answered in the last minute; > where it only calls'],
-  ['err%', 'of them that failed'],
-  ['p50 p95 p99', 'half, 95 and 99 of 100 took no longer'],
-  ['CALLS', 'whom it calls, the most asked first'],
-  ['drops', 'items that svc lost since it started: p tells why'],
+  ['req/s', 'requests served in the last minute; > if it only calls others'],
+  ['err%', 'failed ones of these'],
+  ['p50 p95 p99', 'percentiles of the duration'],
+  ['CALLS', 'services that it calls, busiest first'],
+  ['drops', 'items that svc lost since its start: p shows why'],
 ]
 
 export function helpLines(): Line[] {
@@ -28,9 +28,9 @@ export function helpLines(): Line[] {
     [[' KEYS', 'dim']],
     ...keys.map(row),
     [],
-    [[' WHAT IT SHOWS', 'dim']],
+    [[' COLUMNS', 'dim']],
     ...columns.map(row),
     [],
-    ['  any key closes this'],
+    ['  any key closes this help'],
   ]
 }

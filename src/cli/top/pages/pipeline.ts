@@ -41,7 +41,7 @@ function signalLine(signal: Signal, { unicode }: Canvas): Line {
 
 function lossLines(pipeline: PipelineLine, { shown }: Canvas): Line[] {
   const lost = lossesOf(pipeline)
-  if (lost.length === 0) return [['  Nothing was dropped since the start.'], []]
+  if (lost.length === 0) return [['  Nothing dropped since start.'], []]
   const rows = lost.map(
     (loss): Line => [
       ` ${leftIn(loss.signal, 9)}`,
@@ -49,7 +49,7 @@ function lossLines(pipeline: PipelineLine, { shown }: Canvas): Line[] {
       `${loss.isWished ? ' ' : '!'} ${shown(loss.reason)}${meaningOf(loss)}`,
     ],
   )
-  return [[[' DROPPED SINCE THE START', 'dim']], ...rows, []]
+  return [[[' DROPPED SINCE START', 'dim']], ...rows, []]
 }
 
 function nodeLines({ nodes }: PipelineLine, { shown }: Canvas): Line[] {

@@ -10,12 +10,12 @@ import { type Canvas, errorLook } from './page.ts'
 export function serviceLines(view: View, canvas: Canvas): Line[] {
   const { shown } = canvas
   const { service: line, selected } = view
-  if (line === undefined) return [[], [`  Waiting for what the agent knows of ${shown(selected)}.`]]
+  if (line === undefined) return [[], [`  Waiting for the agent’s data about ${shown(selected)}.`]]
   if (!line.found)
     return [
       [],
-      [`  Nothing of ${shown(selected)} was seen in the window.`],
-      ['  Make a request to it, or ask why:'],
+      [`  No requests of ${shown(selected)} in this window.`],
+      ['  Send it a request, or find out why:'],
       [`    svc explain ${shown(selected)}`],
     ]
   return [
@@ -57,8 +57,7 @@ function summaryLines(
 
 function neighbourLines({ callers, callees }: ServiceLine, { shown }: Canvas): Line[] {
   const named = (found: ServiceLine['callers']) =>
-    found.map(each => `${shown(each.name)} ${amountText(each.requests_per_s)}/s`).join(', ') ||
-    'nobody was seen'
+    found.map(each => `${shown(each.name)} ${amountText(each.requests_per_s)}/s`).join(', ') || 'none'
   return [[[' called by ', 'dim'], named(callers)], [[' calls     ', 'dim'], named(callees)], []]
 }
 

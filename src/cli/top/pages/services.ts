@@ -87,19 +87,19 @@ function emptyLines(view: View): Line[] {
   if (tick === undefined) return [[], ['  Waiting for the agent.']]
   if (tick.services.length > 0) {
     const chosen = [
-      ...(filter === '' ? [] : [`with "${filter}"`]),
-      ...(errorsOnly ? ['with errors'] : []),
-    ].join(' ')
+      ...(filter === '' ? [] : [`the filter "${filter}"`]),
+      ...(errorsOnly ? ['"errors only"'] : []),
+    ].join(' and ')
     return [
       [],
-      [`  None of ${tick.services.length} services is one ${chosen}.`],
+      [`  None of ${tick.services.length} services matches ${chosen}.`],
       ['  esc clears the filter, e shows all.'],
     ]
   }
   return [
     [],
-    ['  No service was called yet.'],
-    ['  Make a request to one of this host; if it does not appear here, ask why:'],
+    ['  No requests yet.'],
+    ['  Send a request to a service of this host; if it does not appear here, find out why:'],
     ['    svc explain PORT'],
   ]
 }
