@@ -27,7 +27,7 @@ export function tracingSink(options: TracingSinkOptions): CaptureSink {
   const repeated = limitRepeats(log, sayMs)
   const failed = (error: unknown, protocol: string): void => {
     account.miss('internal_error', 1)
-    repeated('error', protocol, 'a request was not read; please report this', {
+    repeated('error', protocol, 'cannot decode a request; please report this', {
       protocol,
       error: stackOf(error),
     })

@@ -67,9 +67,9 @@ export function cpuHead(file: TableFile): readonly string[] {
   const cpus: string[] = []
   while (!file.done) {
     const name = file.text()
-    if (!/^CPU\d{1,5}$/.test(name)) throw file.fault('its head names no CPUs')
+    if (!/^CPU\d{1,5}$/.test(name)) throw file.fault('no CPUs in the header')
     cpus.push(name.slice(3))
   }
-  if (cpus.length === 0) throw file.fault('it has no head')
+  if (cpus.length === 0) throw file.fault('no header')
   return cpus
 }

@@ -27,7 +27,7 @@ export function deviceFilter(
   const isDefault = String(exclude) === String(defaultExclude)
   const unwanted = wanted.length > 0 && isDefault ? [] : patterns(exclude)
   if (wanted.length > 0 && unwanted.length > 0)
-    throw new Error(`cannot filter devices of ${what}: include and exclude are both given; keep one of them`)
+    throw new Error(`cannot filter devices of ${what}: include and exclude are both set; delete one`)
   const known = small(new BoundedMap<string, boolean>(mostKept))
   return name => {
     const before = known.get(name)

@@ -13,6 +13,6 @@ export function bytesIfThere(tree: Tree, path: string): Buffer | undefined {
 /** The same where a collector has nothing without the file, as on most hosts. `why` says what its absence means. */
 export function bytesOrNoData(tree: Tree, path: string, why: string): Buffer {
   // A look costs a third of an error that is thrown.
-  if (!tree.exists(path)) throw new NoData(`there is no ${tree.at(path)}: ${why}`)
+  if (!tree.exists(path)) throw new NoData(`${tree.at(path)} not found: ${why}`)
   return tree.bytes(path)
 }

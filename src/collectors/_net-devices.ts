@@ -3,7 +3,7 @@ import { NoData, type Tree } from './collector.ts'
 /** Names of the network devices of sysfs. Throws `NoData` where sysfs has none of that class. */
 export function netDevices(sys: Tree): readonly string[] {
   const names = sys.list('class/net')
-  if (names.length === 0 && !sys.exists('class/net')) throw new NoData(`${sys.at('class/net')} is not there`)
+  if (names.length === 0 && !sys.exists('class/net')) throw new NoData(`${sys.at('class/net')} not found`)
   // The only entry that is no device: a file of the bonding driver.
   return names.filter(name => name !== 'bonding_masters')
 }

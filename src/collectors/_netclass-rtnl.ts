@@ -54,7 +54,7 @@ export function readLinkProperties(
   { shows, ignoresInvalidSpeed, withCounters }: LinkPropertiesOptions,
 ): void {
   const modes = linkModes()
-  if (modes === undefined) log.debug('this kernel does not tell speeds of links over netlink')
+  if (modes === undefined) log.debug('this kernel does not report link speeds over netlink')
   for (const [device, { speed }] of modes ?? [])
     if (shows(device) && !(ignoresInvalidSpeed && speed === unknownSpeed))
       readings.set(links.speed, speed * bytesPerMegabit, device)

@@ -21,7 +21,7 @@ export function parseRpc(
     const isCounted = name.startsWith('proc')
     // Lines of procedures say first how many there are.
     if (isCounted && numbers[0] !== numbers.length - 1)
-      throw new Error(`cannot read ${path}: line ${name} has not as many numbers as it says`)
+      throw new Error(`cannot read ${path}: line ${name} does not have the declared number of values`)
     const values = isCounted ? numbers.slice(1) : numbers
     if (!Object.hasOwn(shapes, name) || !shapes[name]!(values.length) || values.some(Number.isNaN))
       throw new Error(
@@ -29,7 +29,7 @@ export function parseRpc(
       )
     lines.set(name, values)
   }
-  if (lines.size === 0) throw new Error(`cannot read ${path}: it is empty`)
+  if (lines.size === 0) throw new Error(`cannot read ${path}: empty file`)
   return lines
 }
 

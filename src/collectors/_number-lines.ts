@@ -36,7 +36,7 @@ export class NumberLines {
       if (family !== undefined) readings.set(family, value)
       found = true
     }
-    if (!found) throw this.#fault('it has no numbers')
+    if (!found) throw this.#fault('no numbers found')
   }
 
   #fault(what: string): Error {

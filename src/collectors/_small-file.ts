@@ -18,7 +18,7 @@ export function optionalTextAt(tree: Tree, path: string): string | undefined {
 /** The same of a file that the kernel never leaves empty, as one whose text is a label's value. */
 export function someTextAt(tree: Tree, path: string): string | undefined {
   const text = optionalTextAt(tree, path)
-  if (text === '') throw new Error(`cannot read ${tree.at(path)}: it is empty`)
+  if (text === '') throw new Error(`cannot read ${tree.at(path)}: empty file`)
   return text
 }
 

@@ -30,11 +30,11 @@ export function parseXmlRpc(text: string): XmlRpcValue {
 
 function fail(fault: XmlRpcValue): never {
   const what = fault instanceof Map ? fault.get('faultString') : undefined
-  throw new Error(`it answered with a fault: ${String(what ?? 'without a reason').slice(0, 200)}`)
+  throw new Error(`fault response: ${String(what ?? 'no reason given').slice(0, 200)}`)
 }
 
 function readValue(reader: Reader, depth: number): XmlRpcValue {
-  if (depth > mostDepth) throw new Error('its answer is nested too deeply')
+  if (depth > mostDepth) throw new Error('invalid response: nested too deeply')
   return reader.inside('value', () => {
     const type = reader.next
     // Text without a type is a string.
@@ -74,7 +74,7 @@ function scalar(type: string, text: string): XmlRpcValue {
   if (type === 'boolean' && /^[01]$/.test(word)) return word === '1'
   if (type === 'double' && /^[-+]?\d{1,40}(\.\d{1,40})?$/.test(word)) return Number(word)
   throw new Error(
-    `its answer has the value ${JSON.stringify(word.slice(0, 40))} of the type ${type.slice(0, 40)}`,
+    `invalid response: value ${JSON.stringify(word.slice(0, 40))} of type ${type.slice(0, 40)}`,
   )
 }
 
@@ -111,13 +111,13 @@ class Reader {
   }
 
   end(): void {
-    if (this.#pastSpace() < this.#text.length) throw new Error('its answer goes on after its end')
+    if (this.#pastSpace() < this.#text.length) throw new Error('invalid response: data after the end')
   }
 
   #take(tag: string): void {
     const start = this.#pastSpace()
     if (!this.#text.startsWith(tag, start))
-      throw new Error(`its answer is no XML-RPC: ${tag.slice(0, 40)} is not where it should be`)
+      throw new Error(`invalid XML-RPC response: unexpected ${tag.slice(0, 40)}`)
     this.#at = start + tag.length
   }
 

@@ -78,7 +78,7 @@ export const bcachefs = collector({
     return {
       collect(readings) {
         const uuids = sys.list(root)
-        if (uuids.length === 0) throw new NoData('/sys/fs/bcachefs has nothing: no bcachefs is mounted')
+        if (uuids.length === 0) throw new NoData('/sys/fs/bcachefs is empty: no bcachefs is mounted')
         for (const uuid of uuids) {
           const path = `${root}/${uuid}`
           readings.set(info, 1, uuid)

@@ -29,7 +29,7 @@ export const bonding = collector({
 
 function read(sys: Tree, path: string): string {
   const text = sys.find(path)
-  if (text === undefined) throw new NoData(`there is no ${sys.at(path)}: no network device is bonded`)
+  if (text === undefined) throw new NoData(`${sys.at(path)} not found: no network device is bonded`)
   return text
 }
 

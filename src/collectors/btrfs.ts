@@ -164,7 +164,7 @@ function devicesByUuid(mounts: MountTable, log: Logger): ReadonlyMap<string, rea
       }
     } catch (error) {
       // Another mount of it may be open to this process; without any, /sys tells the sizes.
-      log.debug('cannot ask a btrfs for its devices', { path: path.toString(), error: errorText(error) })
+      log.debug('cannot read the devices of a btrfs', { path: path.toString(), error: errorText(error) })
     }
   }
   return found
@@ -174,7 +174,7 @@ function mountsOf(mounts: MountTable, log: Logger): readonly Mount[] {
   try {
     return mounts.read()
   } catch (error) {
-    log.debug('cannot look for the mounts of btrfs', { error: errorText(error) })
+    log.debug('cannot find btrfs mounts', { error: errorText(error) })
     return []
   }
 }

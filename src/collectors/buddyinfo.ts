@@ -28,7 +28,7 @@ export const buddyinfo = collector({
           for (let size = 0; !file.done; size++) readings.set(blocks, file.count(), node, String(size), zone)
           found = true
         }
-        if (!found) throw file.fault('it is empty')
+        if (!found) throw file.fault('empty file')
       },
     }
   },

@@ -37,7 +37,7 @@ export const cgroup_usage = collector({
           accounts = accountsOf(host)
         }
         if (accounts.length === 0)
-          throw new NoData('no control groups that account for CPU or memory are mounted')
+          throw new NoData('no control groups with CPU or memory accounting are mounted')
         for (const { tree, groups, cpu, memory } of accounts)
           for (const { name, directory } of groups) {
             const seconds = cpu === undefined ? undefined : cpuOf(tree, `${directory}/${cpu}`, scan)

@@ -35,7 +35,7 @@ export const conntrack = collector({
         readings.set(entries, parameter(host.proc, 'count'))
         readings.set(limit, parameter(host.proc, 'max'))
         const path = 'net/stat/nf_conntrack'
-        const sums = sumColumns(scan.reset(bytesOrNoData(host.proc, path, 'connections are not tracked')))
+        const sums = sumColumns(scan.reset(bytesOrNoData(host.proc, path, 'connection tracking is not active')))
         columns.forEach(([, family], i) => {
           readings.set(family, sums[i]!)
         })
@@ -47,7 +47,7 @@ export const conntrack = collector({
 function parameter(proc: Tree, name: string): number {
   const path = `sys/net/netfilter/nf_conntrack_${name}`
   const value = proc.number(path)
-  if (value === undefined) throw new NoData(`there is no ${proc.at(path)}: connections are not tracked`)
+  if (value === undefined) throw new NoData(`${proc.at(path)} not found: connection tracking is not active`)
   return value
 }
 

@@ -85,17 +85,17 @@ export const cpu = collector({
     frequency,
   ],
   options: {
-    guest: key(boolean, true, 'Shows time of guests.'),
+    guest: key(boolean, true, 'Shows guest time.'),
     info: key(boolean, false, 'Shows `cpu_info`.'),
     info_flags_include: key(
       regex,
       '',
-      'Regular expression for CPU flags to show, which switches `info` on; empty for none.',
+      'Regular expression for CPU flags to show; enables `info`; empty for none.',
     ),
     info_bugs_include: key(
       regex,
       '',
-      'Regular expression for CPU bugs to show, which switches `info` on; empty for none.',
+      'Regular expression for CPU bugs to show; enables `info`; empty for none.',
     ),
   },
   flags: {
@@ -164,7 +164,7 @@ class Times {
       this.#advance(time.ticks)
       this.#show(readings, time)
     }
-    if (count === 0) throw file.fault('it has no CPUs')
+    if (count === 0) throw file.fault('no CPUs found')
     if (count < this.#byName.size)
       for (const [name, { round }] of this.#byName) if (round < this.#round) this.#byName.delete(name)
   }
@@ -266,7 +266,7 @@ class States {
 function description(host: Host, flags: RegExp | undefined, bugs: RegExp | undefined) {
   return (readings: Readings): void => {
     const all = parseCpuinfo(host.proc.text('cpuinfo'))
-    if (all.length === 0) throw new Error(`cannot read ${host.proc.at('cpuinfo')}: it has no CPUs`)
+    if (all.length === 0) throw new Error(`cannot read ${host.proc.at('cpuinfo')}: no CPUs found`)
     for (const fields of all) {
       const of = (name: string) => fields.get(name) ?? ''
       const number = of('processor')

@@ -11,7 +11,7 @@ const directory = 'devices/system/cpu/vulnerabilities'
 /** Flaws of CPUs, from /sys/devices/system/cpu/vulnerabilities (kernel, admin-guide/hw-vuln). */
 export const cpu_vulnerabilities = collector({
   name: 'cpu_vulnerabilities',
-  summary: 'Known flaws of CPUs and what is done about them',
+  summary: 'CPU vulnerabilities and their mitigations',
   source: '/sys/devices/system/cpu/vulnerabilities',
   enabledByDefault: false,
   metrics: [vulnerability],
@@ -20,7 +20,7 @@ export const cpu_vulnerabilities = collector({
       for (const name of sys.list(directory)) {
         const text = someTextAt(sys, `${directory}/${name}`)
         if (text === undefined)
-          throw new Error(`cannot read ${sys.at(`${directory}/${name}`)}: not for this process`)
+          throw new Error(`cannot read ${sys.at(`${directory}/${name}`)}: permission denied`)
         const { state, mitigation } = parseVulnerability(text)
         readings.set(vulnerability, 1, name, mitigation, state)
       }

@@ -108,7 +108,7 @@ export const cpufreq = collector({
 function offlineCpus(sys: Tree): ReadonlySet<string> {
   const path = 'devices/system/cpu/offline'
   const text = sys.find(path)
-  if (text === undefined) throw new NoData(`there is no ${sys.at(path)}`)
+  if (text === undefined) throw new NoData(`${sys.at(path)} not found`)
   return new Set(parseCpus(text, sys.at(path)).map(String))
 }
 

@@ -155,7 +155,7 @@ const defaultExclude = ['^(z?ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\\d+n\\d+p)\\d+$']
 /** Work of block devices from /proc/diskstats, and what udev found out about them. */
 export const diskstats = collector({
   name: 'diskstats',
-  summary: 'Input and output of block devices',
+  summary: 'I/O of block devices',
   source: '/proc/diskstats',
   enabledByDefault: true,
   metrics: [...columns.map(([family]) => family), info, filesystemInfo, mapperInfo, ...ataFamilies.values()],
@@ -179,7 +179,7 @@ export const diskstats = collector({
           const minor = scan.number()
           const name = scan.text()
           if (Number.isNaN(major + minor) || name === '')
-            throw new Error('cannot read /proc/diskstats: a line names no device')
+            throw new Error('cannot read /proc/diskstats: a line has no device')
           if (!shows(name)) continue
           const count = readColumns(scan, values, name)
           if (count < fewestColumns) continue

@@ -53,7 +53,7 @@ export const dmmultipath = collector({
   metrics: [info, active, size, paths, activePaths, failedPaths, pathState],
   start: (_options, { host: { sys } }) => ({
     collect(readings) {
-      if (!sys.exists('block')) throw new NoData('/sys/block is not there: the kernel has no block devices')
+      if (!sys.exists('block')) throw new NoData('/sys/block not found: the kernel has no block devices')
       for (const name of sys.list('block')) {
         if (!name.startsWith('dm-')) continue
         const path = `block/${name}`

@@ -77,9 +77,9 @@ export const drbd = collector({
   metrics: [...[...numbers.values(), ...pairs.values()].map(([family]) => family), connected],
   start: (_options, { host }) => ({
     collect(readings) {
-      if (!host.proc.exists('drbd')) throw new NoData('/proc/drbd is not there: the kernel has no DRBD 8')
+      if (!host.proc.exists('drbd')) throw new NoData('/proc/drbd not found: the kernel has no DRBD 8')
       const text = host.proc.text('drbd')
-      if (!text.startsWith('version:')) throw new Error('cannot read /proc/drbd: it tells no version')
+      if (!text.startsWith('version:')) throw new Error('cannot read /proc/drbd: no version')
       let device = ''
       for (const [, key, value] of text.matchAll(/(?<!\S)([^\s:]+):([^\s:]*)(?!\S)/g) as Iterable<
         readonly [string, string, string]
@@ -91,11 +91,11 @@ export const drbd = collector({
         else if (number !== undefined) {
           const reading = decimal(value)
           if (Number.isNaN(reading))
-            throw new Error(`cannot read /proc/drbd: ${key} of ${device} is no number`)
+            throw new Error(`cannot read /proc/drbd: ${key} of ${device} is not a number`)
           readings.set(number[0], reading * number[1], device)
         } else if (pair !== undefined) {
           const [local, remote] = value.split('/')
-          if (remote === undefined) throw new Error(`cannot read /proc/drbd: ${key} of ${device} is no pair`)
+          if (remote === undefined) throw new Error(`cannot read /proc/drbd: ${key} of ${device} is not a pair`)
           readings.set(pair[0], local === pair[1] ? 1 : 0, device, 'local')
           readings.set(pair[0], remote === pair[1] ? 1 : 0, device, 'remote')
         } else if (key === 'cs') readings.set(connected, value === 'Connected' ? 1 : 0, device)

@@ -43,7 +43,7 @@ export const ebpf = collector({
   enabledByDefault: true,
   metrics: [rtt, retransmits, openFds],
   start: (_options, { withoutEbpf }) => {
-    if (withoutEbpf !== undefined) return nothing(new NoData(`nothing is read by eBPF: ${withoutEbpf}`))
+    if (withoutEbpf !== undefined) return nothing(new NoData(`no eBPF metrics: ${withoutEbpf}`))
     const loaded = load()
     return 'reason' in loaded ? { ...nothing(new NoData(loaded.reason)), failure: loaded } : reader(loaded)
   },
@@ -75,7 +75,7 @@ function load(): Loaded | NotLoaded {
   const native = loadNative()
   if (native instanceof Unsupported) return native
   const path = findAsset('host.bpf.o')
-  if (path === undefined) return { reason: 'cannot find host.bpf.o', hint: 'install the package anew' }
+  if (path === undefined) return { reason: 'host.bpf.o not found', hint: 'reinstall the package' }
   let object: BpfObject | undefined
   try {
     object = BpfObject.load(native, readFileSync(path), {

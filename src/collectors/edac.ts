@@ -55,7 +55,7 @@ const directory = 'devices/system/edac/mc'
 /** Errors of memory, from /sys/devices/system/edac/mc (Linux, Documentation/admin-guide/RAS). */
 export const edac = collector({
   name: 'edac',
-  summary: 'Errors of memory',
+  summary: 'Memory errors',
   source: '/sys/devices/system/edac/mc',
   enabledByDefault: true,
   metrics: [corrected, uncorrected, rowCorrected, rowUncorrected, channelCorrected, channelUncorrected],

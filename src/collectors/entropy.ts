@@ -9,7 +9,7 @@ const poolSize = gauge('entropy_pool_size_bits', 'Most entropy that the kernel k
 /** The pool of entropy, from /proc/sys/kernel/random (random(4)). */
 export const entropy = collector({
   name: 'entropy',
-  summary: 'The pool of entropy',
+  summary: 'Entropy pool',
   source: '/proc/sys/kernel/random',
   enabledByDefault: true,
   metrics: [available, poolSize],

@@ -69,7 +69,7 @@ export const ethtool = collector({
       collect(readings) {
         const native = nativeForNetlink()
         const devices = netDevices(host.sys)
-        if (devices.length === 0) throw new Error('cannot find a network device')
+        if (devices.length === 0) throw new Error('no network device found')
         for (const device of devices.filter(shows)) {
           for (const show of [showSettings, showDriver]) {
             try {
@@ -79,7 +79,7 @@ export const ethtool = collector({
               if (code === undefined) throw error
               // A driver may refuse any of it, and most of those without hardware do.
               const level = code === 'ENOTSUP' ? 'debug' : 'warn'
-              tell(level, `${device} ${code}`, 'a network device does not tell', { device, error })
+              tell(level, `${device} ${code}`, 'cannot query a network device', { device, error })
             }
           }
         }
@@ -119,7 +119,7 @@ function showStatistics(
   known: FamilyOf,
 ): void {
   if (count === 0) return
-  if (count > mostStatistics) throw new Error(`cannot read ${device}: it has ${count} statistics`)
+  if (count > mostStatistics) throw new Error(`cannot read ${device}: too many statistics (${count})`)
   const names = Buffer.alloc(strings.header + count * strings.bytes)
   names.writeUInt32LE(strings.command)
   names.writeUInt32LE(strings.statistics, 4)

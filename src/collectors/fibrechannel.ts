@@ -89,7 +89,7 @@ export const fibrechannel = collector({
     collect(readings) {
       const names = sys.list(directory)
       if (names.length === 0 && !sys.exists(directory))
-        throw new NoData(`there is no ${sys.at(directory)}: no Fibre Channel host is here`)
+        throw new NoData(`${sys.at(directory)} not found: no Fibre Channel host`)
       for (const name of names) readHost(sys, name, readings)
     },
   }),

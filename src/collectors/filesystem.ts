@@ -228,7 +228,7 @@ function filter({ ignored, exclude, include }: Patterns, byDefault: string): (te
     ...(exclude[1] !== '' && exclude[1] !== byDefault ? [exclude[0]] : []),
     ...(include[1] !== '' ? [include[0]] : []),
   ]
-  if (written.length > 1) throw new Error(`${written.join(' and ')} exclude each other: write one of them`)
+  if (written.length > 1) throw new Error(`${written.join(' and ')} are mutually exclusive; set one of them`)
   if (include[1] !== '') {
     const wanted = linearRegExp(include[1])
     return text => wanted.test(text)

@@ -119,7 +119,7 @@ export const hwmon = collector({
       collect(readings) {
         const directories = sys.list('class/hwmon')
         if (directories.length === 0 && !sys.exists('class/hwmon'))
-          throw new NoData(`${sys.at('class/hwmon')} does not exist: the kernel knows no sensors`)
+          throw new NoData(`${sys.at('class/hwmon')} not found: the kernel has no sensors`)
         // The link names the device, so another one with the same number is noticed.
         const now = directories.map(name => `${name} ${sys.link(`class/hwmon/${name}`)}`).join('\n')
         if (now !== seen || performance.now() > until) {

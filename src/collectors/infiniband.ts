@@ -63,7 +63,7 @@ export const infiniband = collector({
       collect(readings) {
         const devices = sys.list(directory)
         if (devices.length === 0 && !sys.exists(directory))
-          throw new NoData(`there is no ${sys.at(directory)}: no InfiniBand device is here`)
+          throw new NoData(`${sys.at(directory)} not found: no InfiniBand device`)
         for (const device of devices) if (shows(device)) readDevice(sys, device, readings)
       },
     }
@@ -125,6 +125,6 @@ function rateBytes(sys: Tree, path: string): number {
 
 function required(sys: Tree, path: string): string {
   const text = optionalTextAt(sys, path)
-  if (text === undefined) throw new NoData(`there is no ${sys.at(path)}, or not for this process`)
+  if (text === undefined) throw new NoData(`${sys.at(path)} not found, or no permission to read it`)
   return text
 }

@@ -80,7 +80,7 @@ function labelsOf(option: string): readonly BackendLabel[] {
   const labels = backendLabels.filter(label => asked.delete(label))
   if (asked.size > 0)
     throw new Error(
-      `cannot label backends of ipvs with ${[...asked].join(', ')}: known are ${backendLabels.join(', ')}`,
+      `cannot label backends of ipvs with ${[...asked].join(', ')}: known labels are ${backendLabels.join(', ')}`,
     )
   return labels
 }
@@ -90,7 +90,7 @@ function parseTotals(bytes: Buffer): readonly number[] {
   const hasHead = scan.line() && scan.line() && scan.line()
   const sums = totals.map(() => scan.hex())
   if (!hasHead || sums.some(Number.isNaN) || !scan.done)
-    throw new Error('cannot read /proc/net/ip_vs_stats: the third line has not five hexadecimal numbers')
+    throw new Error('cannot read /proc/net/ip_vs_stats: the third line does not have five hexadecimal numbers')
   return sums
 }
 

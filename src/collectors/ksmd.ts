@@ -25,7 +25,7 @@ const files = [
 /** Merging of equal pages, from /sys/kernel/mm/ksm (kernel, admin-guide/mm/ksm.rst). */
 export const ksmd = collector({
   name: 'ksmd',
-  summary: 'Merging of equal pages of memory',
+  summary: 'Merging of identical memory pages (KSM)',
   source: '/sys/kernel/mm/ksm',
   enabledByDefault: false,
   metrics: files.map(([, family]) => family),
@@ -38,7 +38,7 @@ export const ksmd = collector({
         readings.set(family, scale === 1 ? value : value / 1000)
         found = true
       }
-      if (!found) throw new NoData(`there is no ${host.sys.at('kernel/mm/ksm')}: it needs CONFIG_KSM`)
+      if (!found) throw new NoData(`${host.sys.at('kernel/mm/ksm')} not found: it requires CONFIG_KSM`)
     },
   }),
 })

@@ -27,6 +27,6 @@ export function parseLoadavg(bytes: Buffer): readonly [one: number, five: number
   const scan = new Scanner(bytes)
   scan.line()
   const averages = [scan.number(), scan.number(), scan.number()] as const
-  if (averages.some(Number.isNaN)) throw new Error('cannot read /proc/loadavg: it has not three numbers')
+  if (averages.some(Number.isNaN)) throw new Error('cannot read /proc/loadavg: expected three numbers')
   return averages
 }

@@ -52,7 +52,7 @@ export const mdadm = collector({
   start: (_options, { host: { proc, sys } }) => ({
     collect(readings) {
       if (!proc.exists('mdstat'))
-        throw new NoData('/proc/mdstat is not there: the kernel has no software RAID')
+        throw new NoData('/proc/mdstat not found: the kernel has no software RAID')
       for (const array of parseMdstat(proc.text('mdstat'))) showArray(array, readings)
       for (const name of sys.list('block')) if (name.startsWith('md')) showSettings(sys, name, readings)
     },
@@ -82,7 +82,7 @@ function showSettings(sys: Tree, name: string, readings: Readings): void {
 /** The arrays of /proc/mdstat: a line with name and disks, one with blocks, and one about what runs. */
 export function parseMdstat(text: string): readonly MdArray[] {
   if (!text.startsWith('Personalities'))
-    throw new Error('cannot read /proc/mdstat: it tells no personalities')
+    throw new Error('cannot read /proc/mdstat: no personalities')
   const lines = text.split('\n')
   const arrays: MdArray[] = []
   for (const [i, line] of lines.entries()) {
@@ -91,7 +91,7 @@ export function parseMdstat(text: string): readonly MdArray[] {
     const status = lines[i + 1] ?? ''
     const size = /^\s*(\d+)(?!\S)/.exec(status)?.[1]
     if (told === undefined || size === undefined || lines.length <= i + 3)
-      throw new Error(`cannot read /proc/mdstat: the entry of ${name.slice(0, 64)} is not whole`)
+      throw new Error(`cannot read /proc/mdstat: the entry of ${name.slice(0, 64)} is incomplete`)
     const progress = lines[i + 2]!.includes('bitmap') ? lines[i + 3]! : lines[i + 2]!
     arrays.push({
       name,

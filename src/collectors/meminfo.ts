@@ -41,7 +41,7 @@ function options(field: string): FamilyOptions {
 /** Use of memory, from /proc/meminfo (proc(5)): all of its fields. */
 export const meminfo = collector({
   name: 'meminfo',
-  summary: 'Use of memory',
+  summary: 'Memory usage',
   source: '/proc/meminfo',
   enabledByDefault: true,
   metrics: [],
@@ -69,7 +69,7 @@ export const meminfo = collector({
           else throw file.fault('a field has an unknown unit')
           found = true
         }
-        if (!found) throw file.fault('it is empty')
+        if (!found) throw file.fault('empty file')
       },
     }
   },

@@ -97,7 +97,7 @@ const transportFamilies = [
 /** Requests of each NFS mount, from /proc/self/mountstats (Linux, fs/nfs/super.c, net/sunrpc/stats.c). */
 export const mountstats = collector({
   name: 'mountstats',
-  summary: 'Requests of each NFS mount',
+  summary: 'Requests by NFS mount',
   source: '/proc/self/mountstats',
   enabledByDefault: false,
   metrics: [
@@ -196,7 +196,7 @@ function parseMountstats(text: string): readonly (NfsMount | undefined)[] {
     else if (first === 'xprt:') mount.transports.push(parseTransport(rest, mount.version))
     else if (first === 'per-op') inOperations = true
   }
-  if (mounts.length === 0) throw broken('it has no mounts')
+  if (mounts.length === 0) throw broken('no mounts found')
   return mounts
 }
 
@@ -204,9 +204,9 @@ function parseMountstats(text: string): readonly (NfsMount | undefined)[] {
 function parseMount(words: readonly string[]): NfsMount | undefined {
   const [, device = '', mounted, on, point = '', , , type, version = ''] = words
   if (words[0] === 'no') return undefined
-  if (mounted !== 'mounted' || on !== 'on' || type === undefined) throw broken('a line does not name a mount')
+  if (mounted !== 'mounted' || on !== 'on' || type === undefined) throw broken('a line has no mount')
   if (version === '') return undefined
-  if (type !== 'nfs' && type !== 'nfs4') throw broken(`${type} has statistics that are not those of NFS`)
+  if (type !== 'nfs' && type !== 'nfs4') throw broken(`${type} has statistics that are not NFS statistics`)
   return {
     device,
     point,
@@ -227,7 +227,7 @@ const transportLengths: Readonly<Record<string, Readonly<Record<string, number>>
 
 function parseTransport([protocol = '', ...words]: readonly string[], version: string): Transport {
   const length = transportLengths[version]?.[protocol]
-  if (length === undefined) throw broken(`transport ${protocol} is not known in version ${version}`)
+  if (length === undefined) throw broken(`unknown transport ${protocol} in version ${version}`)
   const all = numbers(words, length, 4, protocol === 'udp' ? 0 : 5)
   if (words.length > length && protocol !== 'rdma') throw broken(`transport ${protocol} has too many numbers`)
   // UDP has no connections and so nothing of them; of RDMA the first ten are as those of TCP.
@@ -238,7 +238,7 @@ function parseTransport([protocol = '', ...words]: readonly string[], version: s
 /** Throws where there are fewer. From place `timesFrom` up to `timesTo` they are times. */
 function numbers(words: readonly string[], atLeast: number, timesFrom = 0, timesTo = 0): readonly number[] {
   if (words.length < atLeast || !words.every(word => /^\d{1,20}$/.test(word)))
-    throw broken(`a line has not ${atLeast} numbers`)
+    throw broken(`a line does not have ${atLeast} numbers`)
   return words.map((word, i) => (i >= timesFrom && i < timesTo ? time(word) : Number(word)))
 }
 

@@ -171,7 +171,7 @@ export const netdev = collector({
     const families = label_ifalias ? byAlias : byDevice
     const addon = options.netlink ? loadNative() : undefined
     if (addon instanceof Unsupported)
-      log.warn('network counters are read from /proc/net/dev', { reason: addon.reason, hint: addon.hint })
+      log.warn('reading network counters from /proc/net/dev instead of netlink', { reason: addon.reason, hint: addon.hint })
     const read =
       addon === undefined || addon instanceof Unsupported
         ? fileReader(host, families, { shows, isDetailed, isAliased: label_ifalias })
@@ -227,13 +227,13 @@ function fileReader(host: Env['host'], families: Families, { shows, isDetailed, 
   return (readings: Readings): void => {
     scan.reset(host.proc.bytes('net/dev'))
     if (!scan.line() || !scan.line() || !scan.starts(' face |bytes'))
-      throw new Error('cannot read /proc/net/dev: it has not its two lines of headers')
+      throw new Error('cannot read /proc/net/dev: two header lines expected')
     const devices: [name: string, values: number[]][] = []
     while (scan.line()) {
       const device = scan.until(':').trim()
       const values = shown.map(() => scan.number())
       if (device === '' || values.some(Number.isNaN))
-        throw new Error(`cannot read /proc/net/dev: a line has no device or not ${shown.length} numbers`)
+        throw new Error(`cannot read /proc/net/dev: a line has no device, or not ${shown.length} numbers`)
       if (shows(device)) devices.push([device, values])
     }
     for (const [device, values] of devices) {

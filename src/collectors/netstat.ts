@@ -71,7 +71,7 @@ class Tables {
       const columns = this.#columnsOf(scan.rest(), path)
       lines += 2
       const broken = () =>
-        new Error(`cannot read /proc/${path}: line ${lines} has not the fields of the line before it`)
+        new Error(`cannot read /proc/${path}: line ${lines} does not have the fields of the line before it`)
       if (!scan.line()) throw broken()
       scan.skip()
       for (const family of columns) {
@@ -86,7 +86,7 @@ class Tables {
       }
       if (!scan.done) throw broken()
     }
-    if (lines === 0) throw new Error(`cannot read /proc/${path}: it is empty`)
+    if (lines === 0) throw new Error(`cannot read /proc/${path}: empty file`)
   }
 
   /** What the values below a header are. Headers stay the same from scrape to scrape. */

@@ -84,7 +84,7 @@ export const nfs = collector({
   metrics: [packets, connections, calls, retransmissions, refreshes, requests, operations],
   start: (_options, { host }) => ({
     collect(readings) {
-      const bytes = bytesOrNoData(host.proc, 'net/rpc/nfs', 'no NFS client runs')
+      const bytes = bytesOrNoData(host.proc, 'net/rpc/nfs', 'the NFS client is not running')
       const lines = parseRpc(bytes, '/proc/net/rpc/nfs', shapes)
       const net = lines.get('net') ?? []
       readings.set(packets, net[1] ?? 0, 'udp')

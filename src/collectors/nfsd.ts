@@ -173,7 +173,7 @@ export const nfsd = collector({
   metrics: [...new Set([...values.map(([, , family]) => family), requests, operations])],
   start: (_options, { host }) => ({
     collect(readings) {
-      const bytes = bytesOrNoData(host.proc, 'net/rpc/nfsd', 'no NFS server runs')
+      const bytes = bytesOrNoData(host.proc, 'net/rpc/nfsd', 'the NFS server is not running')
       const lines = parseRpc(bytes, '/proc/net/rpc/nfsd', shapes)
       for (const [line, place, family, label] of values)
         readings.set(family, lines.get(line)?.[place] ?? 0, label)

@@ -52,7 +52,7 @@ export interface NtpAnswer {
 /** What an NTP server says of the time, asked over UDP. */
 export const ntp = collector({
   name: 'ntp',
-  summary: 'What an NTP server on this host says of the time (deprecated)',
+  summary: 'Time of an NTP server on this host (deprecated)',
   source: 'an NTP server',
   enabledByDefault: false,
   metrics: [stratum, leap, roundTrip, offset, referenceTime, rootDelay, rootDispersion, sanity],
@@ -77,7 +77,7 @@ export const ntp = collector({
     const { server } = options
     if (!options.server_is_local && !isLoopback(server))
       throw new Error(
-        `cannot ask the NTP server ${server}: it is no loopback address; set server_is_local if it is here`,
+        `cannot query NTP server ${server}: not a loopback address; set server_is_local if it is on this host`,
       )
     let answer: NtpAnswer | undefined
     /** Midnight of the last leap second: its indicator is dropped at once, but servers smear it over a day. */
@@ -90,7 +90,7 @@ export const ntp = collector({
       },
       collect(readings) {
         if (answer === undefined)
-          throw new Error(`cannot ask the NTP server ${server}: nobody has waited for it`)
+          throw new Error(`cannot query NTP server ${server}: cancelled`)
         const { sent, received, transmitTime, receiveTime } = answer
         const delay = Math.max(0, received - sent - (transmitTime - receiveTime))
         readings.set(stratum, answer.stratum)
@@ -142,7 +142,7 @@ interface Question {
 function ask(question: Question, signal: AbortSignal): Promise<NtpAnswer> {
   const { server, server_port } = question
   const failed = (why: string, cause?: unknown) =>
-    new Error(`cannot ask the NTP server ${server} at port ${server_port}: ${why}`, { cause })
+    new Error(`cannot query NTP server ${server} at port ${server_port}: ${why}`, { cause })
   return new Promise((resolve, reject) => {
     const socket = createSocket(isIPv6(server) ? 'udp6' : 'udp4')
     const packet = Buffer.alloc(packetBytes)
@@ -158,7 +158,7 @@ function ask(question: Question, signal: AbortSignal): Promise<NtpAnswer> {
       socket.removeAllListeners().close()
       settle()
     }
-    const onAbort = () => end(() => reject(failed('the time for it is over')))
+    const onAbort = () => end(() => reject(failed('cancelled at the end of the scrape')))
     const timer = setTimeout(() => end(() => reject(failed('no answer within a second'))), timeoutMs)
     signal.addEventListener('abort', onAbort)
     socket.on('error', error => end(() => reject(failed(error.message, error))))
@@ -186,14 +186,14 @@ function ask(question: Question, signal: AbortSignal): Promise<NtpAnswer> {
 
 /** Throws, in words, where the packet is no answer to the question with this cookie. */
 export function parseAnswer(packet: Buffer, cookie: Buffer, sent: number, received: number): NtpAnswer {
-  if (packet.length < packetBytes) throw new Error(`it answered with ${packet.length} bytes`)
-  if ((packet[0]! & 7) !== serverMode) throw new Error('its answer is not one of a server')
-  if (!packet.subarray(24, 32).equals(cookie)) throw new Error('it answered another question')
+  if (packet.length < packetBytes) throw new Error(`invalid response: ${packet.length} bytes`)
+  if ((packet[0]! & 7) !== serverMode) throw new Error('invalid response: not from a server')
+  if (!packet.subarray(24, 32).equals(cookie)) throw new Error('invalid response: for another request')
   const transmitTime = timestamp(packet, 40)
   const receiveTime = timestamp(packet, 32)
   if (packet.readUInt32BE(40) === 0 && packet.readUInt32BE(44) === 0)
-    throw new Error('its answer has no time')
-  if (receiveTime > transmitTime) throw new Error('its clock ran backwards')
+    throw new Error('invalid response: no time')
+  if (receiveTime > transmitTime) throw new Error('invalid response: the clock of the server ran backwards')
   return {
     leap: packet[0]! >> 6,
     stratum: packet[1]!,

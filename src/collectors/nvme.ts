@@ -45,7 +45,7 @@ export const nvme = collector({
   metrics: [info, namespaceInfo, capacity, size, used, blockSize],
   start: (_options, { host: { sys } }) => ({
     collect(readings) {
-      if (!sys.exists('class/nvme')) throw new NoData('/sys/class/nvme is not there: no NVMe device')
+      if (!sys.exists('class/nvme')) throw new NoData('/sys/class/nvme not found: no NVMe device')
       for (const device of sys.list('class/nvme')) {
         const path = `class/nvme/${device}`
         readings.setAll(info, 1, [

@@ -54,7 +54,7 @@ export const os = collector({
     return {
       collect(readings) {
         const path = files.find(file => root.exists(file))
-        if (path === undefined) throw new NoData(`${root.at(files[0]!)} does not exist`)
+        if (path === undefined) throw new NoData(`${root.at(files[0]!)} not found`)
         const bytes = root.bytes(path)
         if (release === undefined || !bytes.equals(last)) {
           release = undefined
@@ -75,7 +75,7 @@ function show({ labels, id, idLike, name, ...numbers }: Release, readings: Readi
 
 function parseRelease(root: Tree, path: string, bytes: Buffer): Release {
   const wrong = (what: string) => new Error(`cannot read ${root.at(path)}: ${what}`)
-  if (bytes.length > mostBytes) throw wrong('no os-release file is that long')
+  if (bytes.length > mostBytes) throw wrong('the file is too long')
   let values: ReadonlyMap<string, string>
   try {
     values = parseAssignments(utf8Text(bytes, 0, bytes.length))
@@ -97,7 +97,7 @@ function parseRelease(root: Tree, path: string, bytes: Buffer): Release {
     const start = new Date(`${day}T00:00:00Z`)
     // The round trip refuses 30 February.
     if (Number.isNaN(start.getTime()) || start.toISOString().slice(0, 10) !== day)
-      throw wrong(`SUPPORT_END is no date: ${day.slice(0, 40)}`)
+      throw wrong(`SUPPORT_END is not a date: ${day.slice(0, 40)}`)
     return start.getTime() / 1000
   }
 }
@@ -109,7 +109,7 @@ export function parseAssignments(text: string): ReadonlyMap<string, string> {
     const trimmed = line.trim()
     if (trimmed === '' || trimmed.startsWith('#')) continue
     const match = /^(?:export )?([A-Za-z_]\w*)\s*=\s*(.*)$/.exec(trimmed)
-    if (match === null) throw new Error(`line ${i + 1} is no assignment`)
+    if (match === null) throw new Error(`line ${i + 1} is not an assignment`)
     const value = unquote(match[2]!)
     if (value === undefined) throw new Error(`line ${i + 1} has an open quote or a control character`)
     values.set(match[1]!, value)

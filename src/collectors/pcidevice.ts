@@ -131,7 +131,7 @@ export const pcidevice = collector({
       collect(readings) {
         const found = sys.list('bus/pci/devices')
         if (found.length === 0 && !sys.exists('bus/pci/devices'))
-          throw new NoData(`${sys.at('bus/pci/devices')} does not exist: this host has no PCI bus`)
+          throw new NoData(`${sys.at('bus/pci/devices')} not found: this host has no PCI bus`)
         const present = new Set(found)
         for (const name of devices.keys()) if (!present.has(name)) devices.delete(name)
         const added = found.filter(name => !devices.has(name)).map(name => readDevice(sys, name))
@@ -165,7 +165,7 @@ function readDevice(sys: Tree, name: string): Device {
   const path = `bus/pci/devices/${name}`
   const target = sys.link(path)
   const place = target === undefined ? undefined : parsePlace(posix.basename(target))
-  if (place === undefined) throw new Error(`cannot read ${sys.at(path)}: it is no link to a PCI device`)
+  if (place === undefined) throw new Error(`cannot read ${sys.at(path)}: not a link to a PCI device`)
   // What hangs on a root bus has no device above it.
   const parent = parsePlace(posix.basename(posix.dirname(target!))) ?? ['*', '*', '*', '*']
   const id = (file: string, digits: number) =>
@@ -204,13 +204,13 @@ function addNames(devices: readonly Device[], { host: { root }, log }: Env, idsF
   const found = idsFiles.find(file => root.exists(file))
   const path = idsFile || root.at(found ?? idsFiles[0]!)
   try {
-    if (idsFile === '' && found === undefined) throw new Error('there is none')
+    if (idsFile === '' && found === undefined) throw new Error('file not found')
     const stat = statSync(path)
     if (!stat.isFile()) throw new Error('not a file')
     if (stat.size > mostIdsBytes) throw new Error(`longer than ${mostIdsBytes} bytes`)
     text = readFileSync(path, 'utf8')
   } catch (error) {
-    log.warn('names of PCI devices are not known', { path, error })
+    log.warn('cannot read the names of PCI devices', { path, error })
   }
   const all = parsePciIds(text)
   for (const device of devices) {
@@ -239,14 +239,14 @@ function parsePlace(text: string): Device['place'] | undefined {
 function readId(sys: Tree, path: string): number {
   const text = sys.text(path).trim()
   if (!/^(0x[0-9a-f]{1,8}|\d{1,9})$/i.test(text))
-    throw new Error(`cannot read ${sys.at(path)}: it has no number`)
+    throw new Error(`cannot read ${sys.at(path)}: no number`)
   return Number(text)
 }
 
 function readNumber(sys: Tree, path: string): number | undefined {
   const text = sys.find(path)
   if (text === undefined || text === '') return undefined
-  if (!/^-?\d{1,20}$/.test(text)) throw new Error(`cannot read ${sys.at(path)}: it has no number`)
+  if (!/^-?\d{1,20}$/.test(text)) throw new Error(`cannot read ${sys.at(path)}: no number`)
   return Number(text)
 }
 
@@ -259,7 +259,7 @@ function readSpeed(sys: Tree, path: string): number {
   const text = sys.find(path)
   if (isUnknown(text)) return -1
   const match = /^(\d{1,6}(?:\.\d{1,6})?) GT\/s\b/.exec(text!)
-  if (match === null) throw new Error(`cannot read ${sys.at(path)}: it has no speed`)
+  if (match === null) throw new Error(`cannot read ${sys.at(path)}: no speed`)
   return Number(match[1]) * 1e9
 }
 

@@ -183,7 +183,7 @@ interface Open {
 /** Events of the hardware and the kernel by CPU, counted by perf_event_open(2) since the first reading. */
 export const perf = collector({
   name: 'perf',
-  summary: 'Counters of processors and the kernel by perf_event_open(2)',
+  summary: 'CPU and kernel counters from perf_event_open(2)',
   source: 'perf_event_open(2)',
   enabledByDefault: false,
   metrics: [...hardware, ...software, ...cache].map(({ family }) => family),
@@ -237,14 +237,14 @@ export const perf = collector({
       if (native instanceof Unsupported) throw new Error(native.reason)
       const where = cpus ?? parseCpus(sys.find('devices/system/cpu/online') ?? '0')
       missing = ''
-      let reason = 'no event is chosen'
+      let reason = 'no event selected'
       try {
         for (const each of events) reason = openEvent(native, each, where) || reason
         for (const [group, name, family] of tracepoints) {
           const config = tracepointId(sys, `${group}/${name}`)
           const what = `the tracepoint ${group}:${name}`
           if (config === undefined)
-            missing = `cannot count ${what}: it is not below ${sys.at(tracing[0]!)}/events`
+            missing = `cannot count ${what}: not found in ${sys.at(tracing[0]!)}/events`
           else {
             const failure = openEvent(native, { name: what, type: types.tracepoint, config, family }, where)
             if (failure !== '') missing = failure
@@ -297,7 +297,7 @@ function attributes(type: number, config: number): Uint8Array {
 function chosen(events: readonly Event[], names: readonly string[], { log }: Env): readonly Event[] {
   const found = events.filter(({ name }) => names.includes(name))
   const unknown = names.filter(each => !events.some(({ name }) => name === each))
-  if (unknown.length > 0) log.warn('perf knows no such counters', { names: unknown.join() })
+  if (unknown.length > 0) log.warn('unknown perf counters', { names: unknown.join() })
   return found.length === 0 ? events : found
 }
 
@@ -310,7 +310,7 @@ export function parseCpus(text: string): readonly number[] {
     const last = Number(match?.[2] ?? match?.[1])
     const step = Number(match?.[3] ?? 1)
     if (match === null || last >= mostCpus || step === 0)
-      throw new Error(`cannot take ${JSON.stringify(text.slice(0, 100))} for CPUs: write them as 0-3,8`)
+      throw new Error(`invalid CPU list ${JSON.stringify(text.slice(0, 100))}; use a form such as 0-3,8`)
     for (let cpu = first; cpu <= last; cpu += step) cpus.add(cpu)
   }
   return [...cpus]
@@ -320,7 +320,7 @@ function parseTracepoint(text: string): readonly [group: string, name: string, f
   const match = /^([A-Za-z0-9_-]+):([A-Za-z0-9_-]+)$/.exec(text)
   if (match === null)
     throw new Error(
-      `cannot take ${JSON.stringify(text.slice(0, 100))} for a tracepoint: write it as group:name`,
+      `invalid tracepoint ${JSON.stringify(text.slice(0, 100))}; use group:name`,
     )
   const [, group = '', name = ''] = match
   return [

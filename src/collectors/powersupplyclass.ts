@@ -182,7 +182,7 @@ export const powersupplyclass = collector({
         const supplies = sys.list('class/power_supply')
         if (supplies.length === 0 && !sys.exists('class/power_supply'))
           throw new NoData(
-            `${sys.at('class/power_supply')} does not exist: the kernel knows no power supplies`,
+            `${sys.at('class/power_supply')} not found: the kernel has no power supplies`,
           )
         for (const supply of supplies) {
           if (ignored?.test(supply)) continue
@@ -199,7 +199,7 @@ export const powersupplyclass = collector({
               continue
             }
             if (!/^[-+]?\d{1,20}$/.test(text))
-              throw new Error(`cannot read ${sys.at(path)}/${attribute}: it has no number`)
+              throw new Error(`cannot read ${sys.at(path)}/${attribute}: no number`)
             readings.set(known.family, Number(text) / known.divisor, supply)
           }
           const labels = texts.filter(label => found.has(label))

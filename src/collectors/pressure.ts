@@ -25,7 +25,7 @@ const resources: readonly { readonly name: string; readonly some?: Family; reado
 /** Pressure on resources, from /proc/pressure (kernel, accounting/psi.rst; irq since 6.1). */
 export const pressure = collector({
   name: 'pressure',
-  summary: 'Time that tasks lost for want of a resource',
+  summary: 'Time that tasks waited for a resource (PSI)',
   source: '/proc/pressure',
   enabledByDefault: true,
   metrics: resources.flatMap(({ some, full }) => [some, full].filter(family => family !== undefined)),
@@ -41,7 +41,7 @@ export const pressure = collector({
         found = true
       }
       if (!found)
-        throw new NoData('the kernel keeps no account of pressure: it needs CONFIG_PSI, and perhaps psi=1')
+        throw new NoData('no pressure information: the kernel requires CONFIG_PSI, and psi=1 if PSI is disabled by default')
     },
   }),
 })

@@ -33,7 +33,7 @@ interface Zone {
 /** Energy by zone of the processor, from /sys/class/powercap (Documentation/power/powercap/powercap.rst). */
 export const rapl = collector({
   name: 'rapl',
-  summary: 'Energy that processors and memory have used',
+  summary: 'Energy used by CPUs and memory',
   source: '/sys/class/powercap',
   enabledByDefault: true,
   metrics: [anyZone],
@@ -56,7 +56,7 @@ export const rapl = collector({
       collect(readings) {
         const directories = sys.list('class/powercap')
         if (directories.length === 0 && !sys.exists('class/powercap'))
-          throw new NoData(`${sys.at('class/powercap')} does not exist: the kernel meters no power`)
+          throw new NoData(`${sys.at('class/powercap')} not found: the kernel does not measure power`)
         const names = directories.join('\n')
         if (names !== known) {
           zones = findZones(sys, directories)
@@ -80,7 +80,7 @@ function findZones(sys: Tree, directories: readonly string[]): Zone[] {
     const path = `class/powercap/${directory}`
     const full = sys.find(`${path}/name`)
     if (full === undefined) continue
-    if (full.length > 64) throw new Error(`cannot read ${sys.at(path)}/name: no name is that long`)
+    if (full.length > 64) throw new Error(`cannot read ${sys.at(path)}/name: too long`)
     // Packages carry their number in the name; of others there may be several of one name.
     const [, stem, number] = /^([^-]*)-([-+]?\d+)$/.exec(full) ?? []
     const name = stem ?? full
@@ -98,11 +98,11 @@ function readMicrojoules(sys: Tree, path: string, scan: Scanner): number {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'EACCES' || code === 'EPERM')
-      throw new NoData(`this process may not read ${sys.at(path)}; run the agent as root`)
+      throw new NoData(`no permission to read ${sys.at(path)}; run svc as root`)
     throw error
   }
   scan.reset(bytes).line()
   const value = scan.number()
-  if (!(value >= 0) || !scan.done) throw new Error(`cannot read ${sys.at(path)}: it has no number`)
+  if (!(value >= 0) || !scan.done) throw new Error(`cannot read ${sys.at(path)}: no number`)
   return value
 }

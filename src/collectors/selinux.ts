@@ -13,7 +13,7 @@ const currentMode = gauge(
 /** State of SELinux, from /sys/fs/selinux (selinux(8)) and /etc/selinux/config. */
 export const selinux = collector({
   name: 'selinux',
-  summary: 'Whether SELinux is on and enforces its policy',
+  summary: 'State of SELinux',
   source: '/sys/fs/selinux',
   enabledByDefault: true,
   metrics: [enabled, configMode, currentMode],

@@ -17,7 +17,7 @@ const families = [
 /** The kernel's own memory by kind of object, from /proc/slabinfo (slabinfo(5)), which root alone may read. */
 export const slabinfo = collector({
   name: 'slabinfo',
-  summary: 'The kernel’s own memory by kind of object',
+  summary: 'Kernel memory by kind of object',
   source: '/proc/slabinfo',
   enabledByDefault: false,
   metrics: families,
@@ -31,13 +31,13 @@ export const slabinfo = collector({
     return {
       collect(readings) {
         file.read().line()
-        if (!file.starts('slabinfo - version: 2.')) throw file.fault('its version is not known')
+        if (!file.starts('slabinfo - version: 2.')) throw file.fault('unknown version')
         while (file.line()) {
           if (file.starts('#')) continue
           const slab = file.text()
           if (!isShown(slab)) continue
           for (const family of families) readings.set(family, file.count(), slab)
-          if (file.text() !== ':') throw file.fault('a line has other columns')
+          if (file.text() !== ':') throw file.fault('a line has unknown columns')
         }
       },
     }

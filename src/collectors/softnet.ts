@@ -46,7 +46,7 @@ const mostCpus = 65_536
 /** Packets by CPU, from /proc/net/softnet_stat (kernel, net/core/net-procfs.c). */
 export const softnet = collector({
   name: 'softnet',
-  summary: 'Packets that CPUs took from devices',
+  summary: 'Packets processed by CPU',
   source: '/proc/net/softnet_stat',
   enabledByDefault: true,
   metrics: [processed, dropped, squeezed, collisions, steered, limited, backlog],
@@ -78,7 +78,7 @@ export const softnet = collector({
           for (let i = 0; i < columns.length; i++)
             if (columns[i] !== undefined) readings.set(columns[i]!, values[i]!, number)
         }
-        if (line === 0) throw file.fault('it is empty')
+        if (line === 0) throw file.fault('empty file')
       },
     }
   },

@@ -61,7 +61,7 @@ export const stat = collector({
             for (const vector of vectors) readings.set(softirqs, file.count(), vector)
           }
         }
-        if (!found) throw file.fault('none of its lines is known')
+        if (!found) throw file.fault('no known lines')
       },
     }
   },

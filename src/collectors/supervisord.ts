@@ -38,7 +38,7 @@ interface Process {
 /** Processes under supervisord, asked over XML-RPC. */
 export const supervisord = collector({
   name: 'supervisord',
-  summary: 'States of processes under supervisord (deprecated)',
+  summary: 'State of processes under supervisord (deprecated)',
   source: 'supervisord over XML-RPC',
   enabledByDefault: false,
   metrics: [up, state, exitStatus, startTime],
@@ -56,7 +56,7 @@ export const supervisord = collector({
           processes = processesOf(parseXmlRpc(answer))
         } catch (error) {
           const why = (error as Error).message || (error as NodeJS.ErrnoException).code
-          throw new Error(`cannot ask supervisord at ${address.show(url, shown => shown)}: ${why}`, {
+          throw new Error(`cannot query supervisord at ${address.show(url, shown => shown)}: ${why}`, {
             cause: error,
           })
         }
@@ -97,12 +97,12 @@ async function post(target: RequestOptions, document: string, signal: AbortSigna
       let size = 0
       response.on('data', (part: Buffer) => {
         size += part.length
-        if (size > mostBytes) response.destroy(new Error(`its answer is longer than ${mostBytes} bytes`))
+        if (size > mostBytes) response.destroy(new Error(`the response is longer than ${mostBytes} bytes`))
         else parts.push(part)
       })
       response.on('error', reject)
       response.on('end', () => {
-        if (response.statusCode !== 200) reject(new Error(`it answered with status ${response.statusCode}`))
+        if (response.statusCode !== 200) reject(new Error(`status ${response.statusCode}`))
         else resolve(Buffer.concat(parts).toString('utf8'))
       })
     }
@@ -114,9 +114,9 @@ async function post(target: RequestOptions, document: string, signal: AbortSigna
 }
 
 function processesOf(answer: XmlRpcValue): readonly Process[] {
-  if (!Array.isArray(answer)) throw new Error('its answer is no list of processes')
+  if (!Array.isArray(answer)) throw new Error('invalid response: not a list of processes')
   return (answer as readonly XmlRpcValue[]).map(item => {
-    if (!(item instanceof Map)) throw new Error('its answer has a process without properties')
+    if (!(item instanceof Map)) throw new Error('invalid response: a process without properties')
     return {
       group: textOf(item, 'group'),
       name: textOf(item, 'name'),
@@ -129,12 +129,12 @@ function processesOf(answer: XmlRpcValue): readonly Process[] {
 
 function textOf(item: ReadonlyMap<string, XmlRpcValue>, name: string): string {
   const value = item.get(name)
-  if (typeof value !== 'string') throw new Error(`its answer has a process without ${name}`)
+  if (typeof value !== 'string') throw new Error(`invalid response: a process without ${name}`)
   return value
 }
 
 function numberOf(item: ReadonlyMap<string, XmlRpcValue>, name: string): number {
   const value = item.get(name)
-  if (typeof value !== 'number') throw new Error(`its answer has a process without ${name}`)
+  if (typeof value !== 'number') throw new Error(`invalid response: a process without ${name}`)
   return value
 }

@@ -83,7 +83,7 @@ interface Unit {
 /** Units of systemd, over its D-Bus interface (org.freedesktop.systemd1(5)). */
 export const systemd = collector({
   name: 'systemd',
-  summary: 'Units of systemd',
+  summary: 'systemd units',
   source: 'systemd over D-Bus',
   enabledByDefault: false,
   metrics: [
@@ -95,9 +95,9 @@ export const systemd = collector({
     unit_exclude: key(
       regex,
       '.+\\.(automount|device|mount|scope|slice)',
-      'Regular expression, anchored, for units to leave out.',
+      'Regular expression, anchored, for units to exclude.',
     ),
-    private: key(boolean, false, 'Talks to systemd over its private socket instead of D-Bus.'),
+    private: key(boolean, false, 'Connects to systemd over its private socket instead of D-Bus.'),
     enable_task_metrics: key(boolean, false, 'Shows tasks of services.'),
     enable_restarts_metrics: key(boolean, false, 'Shows restarts of services.'),
     enable_start_time_metrics: key(boolean, false, 'Shows start times of units.'),
@@ -141,7 +141,7 @@ export const systemd = collector({
       const shown = all.filter(({ name, isLoaded }) => isLoaded && include.test(name) && !exclude.test(name))
       await readAll(shown, unit => readUnit(service, unit, number, found))
       if (number < stateSince) return
-      if (state === undefined) throw new Error('cannot ask systemd for its state: it does not say')
+      if (state === undefined) throw new Error('cannot read the state of systemd: not reported')
       found.push([systemRunning, state === 'running' ? 1 : 0])
     }
 

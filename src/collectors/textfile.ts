@@ -49,9 +49,9 @@ export const textfile = collector({
   source: '*.prom files',
   enabledByDefault: true,
   metrics: [scrapeError, mtime],
-  dynamic: 'All metrics of the `*.prom` files in `directory`, with the names that they have there.',
+  dynamic: 'All metrics of the `*.prom` files in `directory`, under their own names.',
   options: {
-    enabled: key(boolean, true, 'Serves metrics from files; the same switch as `collectors.textfile`.'),
+    enabled: key(boolean, true, 'Serves metrics from files; same switch as `collectors.textfile`.'),
     directory: key(
       directories,
       ['/var/lib/node_exporter/textfile_collector'],
@@ -60,7 +60,7 @@ export const textfile = collector({
     require_directory: key(
       boolean,
       false,
-      'Whether a directory that is not there is an error, instead of one without files.',
+      'Reports a missing directory as an error, instead of as an empty one.',
     ),
   },
   flags: { enabled: '', require_directory: '' },
@@ -88,7 +88,7 @@ export const textfile = collector({
       const metrics = merged(round)
       for (const [where, fault] of round.faults)
         if (faults.get(where) !== fault)
-          log.warn('metrics of files are missing', { path: where, reason: fault })
+          log.warn('cannot read metrics from a file', { path: where, reason: fault })
       faults = round.faults
       return { metrics, files: round.files, failed: round.failed }
     }
@@ -168,7 +168,7 @@ async function readDirectory({ directory, access, required, cached, round }: Dir
   }
   for (const name of names) {
     if (!name.endsWith('.prom')) continue
-    if (++round.tried > mostFiles) return round.fail(directory, `there are more than ${mostFiles} files`)
+    if (++round.tried > mostFiles) return round.fail(directory, `more than ${mostFiles} files`)
     const path = posix.join(directory, name)
     try {
       const file = await readFile(path, access, cached.get(path), mostSamples - round.samples)
@@ -225,13 +225,13 @@ function merged(round: Round): readonly Metric[] {
       const { name, help } = family
       const first = helps.get(name)
       if (help !== undefined && first !== undefined && help !== first) {
-        round.fail(path, `${name} has another HELP than in ${sources.get(name)![0]}`)
+        round.fail(path, `HELP of ${name} differs from ${sources.get(name)![0]}`)
         continue
       }
       // `x_sum` beside a summary `x` would be on the page twice.
       const names = seriesNames(family)
       if (names.some(each => (owners.get(each) ?? name) !== name)) {
-        round.fail(path, `${name} has a name that another metric needs`)
+        round.fail(path, `name ${name} conflicts with another metric`)
         continue
       }
       for (const each of names) owners.set(each, name)

@@ -17,7 +17,7 @@ const directory = 'class/thermal'
 export const thermal_zone = collector({
   name: 'thermal_zone',
   alias: 'thermal',
-  summary: 'Temperatures of zones and states of cooling devices',
+  summary: 'Temperature of zones and state of cooling devices',
   source: '/sys/class/thermal',
   enabledByDefault: true,
   metrics: [temperature, current, most],

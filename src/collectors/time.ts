@@ -47,7 +47,7 @@ export const time = collector({
           const names = someTextAt(sys, `${clocks}/${directory}/available_clocksource`)
           const used = someTextAt(sys, `${clocks}/${directory}/current_clocksource`)
           if (names === undefined || used === undefined)
-            throw new Error(`cannot read ${sys.at(`${clocks}/${directory}`)}: it names no clocks`)
+            throw new Error(`cannot read ${sys.at(`${clocks}/${directory}`)}: no clocks listed`)
           for (const clock of names.split(' ')) readings.set(available, 1, clock, label)
           readings.set(current, 1, used, label)
         }

@@ -40,7 +40,7 @@ const scaledPpm = 1e6 * 65536
 /** How the kernel keeps the time, by adjtimex(2). */
 export const timex = collector({
   name: 'timex',
-  summary: 'How the kernel keeps its clock right',
+  summary: 'Synchronization of the kernel clock',
   source: 'adjtimex(2)',
   enabledByDefault: true,
   metrics: [
@@ -73,7 +73,7 @@ export const timex = collector({
           state = native.adjtimex(buffer)
         } catch (error) {
           if ((error as NodeJS.ErrnoException).code === 'EPERM')
-            throw new NoData("this process may not ask for the clock's state: adjtimex(2) is not permitted")
+            throw new NoData('no permission to read the clock state: adjtimex(2) is not permitted')
           throw error
         }
         showTimex(readings, buffer, state)

@@ -9,7 +9,7 @@ const queues = gauge('udp_queues', 'Bytes of memory that wait in the queues of a
 /** What waits in UDP sockets, from /proc/net/{udp,udp6} (proc(5)). */
 export const udp_queues = collector({
   name: 'udp_queues',
-  summary: 'Bytes that wait in UDP sockets',
+  summary: 'Bytes waiting in UDP sockets',
   source: '/proc/net/udp, udp6',
   enabledByDefault: true,
   metrics: [queues],
@@ -24,7 +24,7 @@ export const udp_queues = collector({
         readings.set(queues, tx, ip, 'tx')
         readings.set(queues, rx, ip, 'rx')
       }
-      if (!found) throw new NoData(`there is no ${host.proc.at('net/udp')}, nor udp6: this kernel has no IP`)
+      if (!found) throw new NoData(`${host.proc.at('net/udp')} and udp6 not found: this kernel has no IP`)
     },
   }),
 })

@@ -96,7 +96,7 @@ export const wifi = collector({
   start: ({ fixtures }) => ({
     collect(readings) {
       const source = fixtures === '' ? kernelWifi() : fixtureWifi(fixtures)
-      if (source === undefined) throw new NoData('this kernel has no wireless networks: no family nl80211')
+      if (source === undefined) throw new NoData('this kernel has no wireless support: netlink family nl80211 not found')
       for (const one of source.interfaces()) {
         const { name } = one
         if (name === '') continue
@@ -122,7 +122,7 @@ function fixtureWifi(directory: string): WifiSource {
   return {
     interfaces() {
       const items = readFixture(join(directory, 'interfaces.json'))
-      if (items === undefined) throw new Error(`cannot read ${directory}: there is no interfaces.json`)
+      if (items === undefined) throw new Error(`cannot read ${directory}: interfaces.json not found`)
       return items.map(item => ({
         name: textOf(item, 'name'),
         megahertz: numberOf(item, 'frequency'),

@@ -71,6 +71,6 @@ function parseXfrmStat(bytes: Buffer): readonly number[] {
       throw new Error(`cannot read /proc/net/xfrm_stat: line ${lines + 1} is not a name and a number`)
     if (place !== undefined) values[place] = value
   }
-  if (lines === 0) throw new Error('cannot read /proc/net/xfrm_stat: it is empty')
+  if (lines === 0) throw new Error('cannot read /proc/net/xfrm_stat: empty file')
   return values
 }

@@ -203,7 +203,7 @@ export class RuntimeSource<P extends Place> {
   private reached({ name: endpoint }: P, { runtime, version, rootDir }: Daemon): void {
     const { log } = this.options
     if (this.daemon === nobody) {
-      log.info('follows containers', { runtime, version, endpoint })
+      log.info('connected to the container runtime', { runtime, version, endpoint })
       if (this.aside.hint !== '')
         log.warn('the configured endpoint is not available; following another runtime', { ...this.aside })
     }
@@ -218,7 +218,7 @@ export class RuntimeSource<P extends Place> {
     this.fault = fault
     if (fault.hint === '' || this.hasWarned) return
     this.hasWarned = true
-    this.options.log.warn('cannot follow containers', { reason: fault.reason, hint: fault.hint })
+    this.options.log.warn('cannot read containers', { reason: fault.reason, hint: fault.hint })
   }
 
   private async pause(ms: number): Promise<void> {

@@ -18,7 +18,7 @@ export const alibaba: CloudProvider = {
     const region = identity.text('region-id')
     if (instanceId === '' || region === '')
       throw new MetadataError(
-        `cannot use the identity document of ${service.origin}: it is none of Alibaba Cloud, which has instance-id and region-id`,
+        `cannot use the identity document of ${service.origin}: no instance-id and region-id, so it is not from Alibaba Cloud`,
         'answer',
       )
     const account = identity.text('owner-account-id')

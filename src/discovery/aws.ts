@@ -22,7 +22,7 @@ export const aws: CloudProvider = {
     const region = identity.text('region')
     if (!/^m?i-/.test(instanceId) || region === '')
       throw new MetadataError(
-        `cannot use the identity document of ${service.origin}: it is none of EC2, which has instanceId and region`,
+        `cannot use the identity document of ${service.origin}: no instanceId and region, so it is not from EC2`,
         'answer',
       )
     const [partition, instanceName] = await Promise.all([
@@ -72,16 +72,16 @@ function explained(error: unknown): unknown {
   // The packets of this one answer may be sent with a time to live of 1, which a container's bridge uses up.
   if (error.fault === 'silent')
     return new MetadataError(
-      `${error.message}; in a container it is the HttpPutResponseHopLimit of 1 that keeps the token away`,
+      `${error.message}; in a container, an HttpPutResponseHopLimit of 1 blocks the token`,
       error.fault,
       {
         cause: error,
-        hint: `run svc in the network of the host, or run ${command} --http-put-response-hop-limit 2`,
+        hint: `run svc in the host network, or run ${command} --http-put-response-hop-limit 2`,
       },
     )
   if (error.status === 403)
     return new MetadataError(
-      `${error.message}, as where the HttpEndpoint of the machine is disabled`,
+      `${error.message}; the HttpEndpoint of the machine may be disabled`,
       error.fault,
       {
         status: 403,

@@ -17,7 +17,7 @@ export const azure: CloudProvider = {
     const region = compute.text('location')
     if (instanceId === '' || region === '')
       throw new MetadataError(
-        `cannot use the answer of ${service.origin}: it is none of Azure, which has vmId and location`,
+        `cannot use the answer of ${service.origin}: no vmId and location, so it is not from Azure`,
         'answer',
       )
     return {

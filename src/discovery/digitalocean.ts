@@ -13,7 +13,7 @@ export const digitalocean: CloudProvider = {
     const region = droplet.text('region')
     if (!/^\d+$/.test(instanceId) || region === '')
       throw new MetadataError(
-        `cannot use the answer of ${service.origin}: it is none of DigitalOcean, which has droplet_id and region`,
+        `cannot use the answer of ${service.origin}: no droplet_id and region, so it is not from DigitalOcean`,
         'answer',
       )
     return {

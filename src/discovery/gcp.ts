@@ -24,7 +24,7 @@ export const gcp: CloudProvider = {
     const zone = lastPart(zonePath)
     if (!/^\d+$/.test(instanceId) || !/^.+-\w+$/.test(zone))
       throw new MetadataError(
-        `cannot use the answers of ${service.origin}: they are none of Compute Engine, where a machine has a number and a zone`,
+        `cannot use the answers of ${service.origin}: no instance number and zone, so they are not from Compute Engine`,
         'answer',
       )
     return {

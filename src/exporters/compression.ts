@@ -54,10 +54,10 @@ function packedEncoding(compression: 'gzip' | 'zstd'): 'gzip' | 'zstd' {
 /** The request of a batch as it was encoded. Rejects where the body is not what the batch says of it. */
 export async function unpack(batch: Batch): Promise<Uint8Array> {
   const { signal, encoding, plainBytes } = batch
-  const what = `cannot unpack a batch of ${signal} (${encoding})`
+  const what = `cannot decompress a batch of ${signal} (${encoding})`
   if (encoding === 'identity') return batch.body
   if (plainBytes > maxPlainBytes)
-    throw new Error(`${what}: it claims ${plainBytes} bytes, and ${maxPlainBytes} are the most`)
+    throw new Error(`${what}: it declares ${plainBytes} bytes; the limit is ${maxPlainBytes}`)
   let plain: Uint8Array
   try {
     plain = await inflate(encoding, batch.body, plainBytes)
@@ -65,7 +65,7 @@ export async function unpack(batch: Batch): Promise<Uint8Array> {
     throw new Error(`${what}: ${(error as Error).message}`, { cause: error })
   }
   if (plain.length !== plainBytes)
-    throw new Error(`${what}: ${plainBytes} bytes should come out of it, and ${plain.length} did`)
+    throw new Error(`${what}: expected ${plainBytes} bytes, got ${plain.length}`)
   return plain
 }
 
@@ -78,7 +78,7 @@ export function unpackNow(encoding: BodyEncoding, body: Uint8Array): Uint8Array 
     if (!zstdAvailable) throw withoutZstd()
     return zlib.zstdDecompressSync(body, options)
   } catch (error) {
-    throw new Error(`cannot unpack a body (${encoding}): ${(error as Error).message}`, { cause: error })
+    throw new Error(`cannot decompress a body (${encoding}): ${(error as Error).message}`, { cause: error })
   }
 }
 

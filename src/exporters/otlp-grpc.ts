@@ -96,7 +96,7 @@ function receiptOf(body: Uint8Array): Receipt {
 }
 
 function unread({ message }: Error): Receipt {
-  return { rejected: 0, message: `the answer could not be read: ${message}` }
+  return { rejected: 0, message: `cannot read the answer: ${message}` }
 }
 
 function sendError(what: string, error: unknown): SendError {

@@ -22,13 +22,13 @@ const maxErrorBytes = 64 * 1024
 
 /** The receipt of an answer with a status of 2xx: the batch was taken, whatever else the answer holds. */
 export function receiptOf({ headers, body, fault }: HttpAnswer): Receipt {
-  if (fault !== '') return { rejected: 0, message: `the answer could not be read: ${fault}` }
+  if (fault !== '') return { rejected: 0, message: `cannot read the answer: ${fault}` }
   try {
     const form = mediaType(headers['content-type'])
     if (form === 'protobuf') return decodeReceipt(body)
     if (form === 'json' && body.length > 0) return jsonReceipt(textOf(body))
   } catch (error) {
-    return { rejected: 0, message: `the answer could not be read: ${(error as Error).message}` }
+    return { rejected: 0, message: `cannot read the answer: ${(error as Error).message}` }
   }
   return { rejected: 0, message: '' } // no OTLP, as of many gateways
 }
@@ -92,11 +92,11 @@ function hint(answer: HttpAnswer): string {
   if (status >= 300 && status < 400) {
     const place = location(answer)
     return place === ''
-      ? 'redirects are not followed'
-      : `it redirects to ${place}: write that into otlp.endpoint`
+      ? 'svc does not follow redirects'
+      : `redirect to ${place}; set otlp.endpoint to it`
   }
-  if (status === 404 || status === 405) return 'is the path of otlp.endpoint right?'
-  if (status === 415) return 'it does not take this otlp.protocol or otlp.compression'
+  if (status === 404 || status === 405) return 'check the path of otlp.endpoint'
+  if (status === 415) return 'the receiver does not accept this otlp.protocol or otlp.compression'
   return ''
 }
 

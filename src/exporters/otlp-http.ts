@@ -106,7 +106,7 @@ export function otlpHttp(options: OtlpHttpOptions): Sender & { readonly connecte
 function checkPath({ endpoint, ownEndpoint }: OtlpHttpOptions): void {
   if (/[^\x21-\x7e]/.test(requestPath(endpoint, ownEndpoint, '/')))
     throw new Error(
-      `cannot use the OTLP endpoint "${endpoint}": its path has letters beyond ASCII; percent-encode them`,
+      `cannot use the OTLP endpoint "${endpoint}": its path has non-ASCII characters; percent-encode them`,
     )
 }
 

@@ -176,7 +176,7 @@ export class FileFinder {
     )
     if (listing.isCut) {
       this.leftOut.directories++
-      this.over ||= `names in directories beyond ${this.limits.entries}, such as in ${directory}`
+      this.over ||= `directory entries over the limit of ${this.limits.entries}, for example in ${directory}`
     }
     const isLast = index === names.length - 1
     const files = isLast ? listing.files : []
@@ -248,7 +248,7 @@ export class FileFinder {
   private makeRoom(owner: string): boolean {
     if (this.share.fits(1)) return true
     this.leftOut.files++
-    this.over ||= `files beyond ${this.limits.files}`
+    this.over ||= `files over the limit of ${this.limits.files}`
     const giver = this.share.giver(sharing(owner), 1)
     if (giver === undefined || giver.group === owner) return false
     this.share.remove(giver, 1)

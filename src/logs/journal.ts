@@ -62,7 +62,7 @@ export class JournalSource {
   readonly #entries: JournalEntries
   readonly #record = new LogRecord()
   readonly #backoff = new Backoff(restart)
-  readonly #state = { reason: 'it is not started', hint: '', records: 0, odd: 0, restarts: 0 }
+  readonly #state = { reason: 'not started', hint: '', records: 0, odd: 0, restarts: 0 }
   #startedMs = 0
   #child: TellingChild | undefined
   #timer: NodeJS.Timeout | undefined
@@ -114,7 +114,7 @@ export class JournalSource {
 
   #stop(): Promise<void> {
     this.#isStopped = true
-    this.#state.reason = 'it is stopped'
+    this.#state.reason = 'stopped'
     this.#state.hint = ''
     clearTimeout(this.#timer)
     const child = this.#child
@@ -148,7 +148,7 @@ export class JournalSource {
     this.#child = child
     let cause = ''
     child.on('error', (error: NodeJS.ErrnoException) => {
-      cause = error.code === 'ENOENT' ? `${this.#program} is not there` : error.message
+      cause = error.code === 'ENOENT' ? `${this.#program} not found` : error.message
     })
     child.on('close', (code, signal) => this.#close(cause || (signal ?? `exit status ${code}`)))
     child.stderr.on('data', (chunk: Buffer) => {
@@ -202,7 +202,7 @@ export class JournalSource {
     else if (/cursor/i.test(told) && this.cursorSeen !== '') {
       this.cursorSeen = ''
       this.#options.warn(
-        `the systemd journal does not know the place where it was left (${told}); it is read from where a new agent would begin`,
+        `position in the systemd journal not found (${told}); reading starts as on a new host`,
       )
     }
     this.#failed(told === '' ? cause : `${told} (${cause})`)
@@ -210,14 +210,14 @@ export class JournalSource {
 
   #failed(reason: string): void {
     const { directory } = this.#options
-    this.#state.reason = `journalctl does not run: ${reason}`
-    this.#state.hint = reason.endsWith('is not there')
+    this.#state.reason = `journalctl failed: ${reason}`
+    this.#state.hint = reason.endsWith('not found')
       ? 'install systemd, or set agent.logs.journald: false'
-      : `run ${this.#program} -f${directory === undefined ? '' : ` --directory=${directory}`} as the agent’s user and fix what it says`
+      : `run ${this.#program} -f${directory === undefined ? '' : ` --directory=${directory}`} as the user of svc and fix the error that it reports`
     // One that told something and ended is started again, and no news.
     if (!this.#hasTold && this.#warned !== reason) {
       this.#warned = reason
-      this.#options.warn(`the systemd journal is not read: ${this.#state.reason}; ${this.#state.hint}`)
+      this.#options.warn(`cannot read the systemd journal: ${this.#state.reason}; ${this.#state.hint}`)
     }
     this.#timer = setTimeout(() => {
       this.#state.restarts++

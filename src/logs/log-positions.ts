@@ -179,8 +179,8 @@ export class LogPositions {
       this.isChanged = true
       if (!this.hasFailed)
         this.warn(
-          `cannot write the positions of logs to ${this.path}: ${(error as Error).message}`,
-          'make its directory writable, or set agent.logs.position_file; until then a restart reads logs again or leaves some out',
+          `cannot write log positions to ${this.path}: ${(error as Error).message}`,
+          'make its directory writable, or set agent.logs.position_file; until then a restart may duplicate or miss log records',
         )
       this.hasFailed = true
     }
@@ -228,8 +228,8 @@ export class LogPositions {
       content = readJson(this.path)
     } catch (error) {
       this.warn(
-        `cannot read the positions of logs in ${this.path}: ${(error as Error).message}`,
-        'nothing to do: logs are followed as if for the first time, and the file is written anew',
+        `cannot read log positions from ${this.path}: ${(error as Error).message}`,
+        'no action needed; svc starts as on a new host and rewrites the file',
       )
       return
     }
@@ -237,8 +237,8 @@ export class LogPositions {
     const { version, lookedMs, cursors, files } = content as Record<string, unknown>
     if (version !== 1 || !Array.isArray(files)) {
       this.warn(
-        `cannot read the positions of logs in ${this.path}: it is not in the form of this version`,
-        'nothing to do: logs are followed as if for the first time, and the file is written anew',
+        `cannot read log positions from ${this.path}: format of another version`,
+        'no action needed; svc starts as on a new host and rewrites the file',
       )
       return
     }
@@ -267,7 +267,7 @@ function readJson(path: string): unknown {
     if (!stats.isFile()) throw new Error('it is not a regular file')
     if (stats.size > maxFileBytes) throw new Error(`it is larger than ${maxFileBytes} bytes`)
     const content: unknown = JSON.parse(readFileSync(fd, 'utf8'))
-    if (typeof content !== 'object' || content === null) throw new Error('it holds no object')
+    if (typeof content !== 'object' || content === null) throw new Error('it is not a JSON object')
     return content
   } finally {
     closeSync(fd)

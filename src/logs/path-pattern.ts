@@ -60,7 +60,7 @@ function expand(before: string, rest: string, into: string[]): void {
   const parts = open < 0 ? [] : braceParts(rest, open)
   if (parts.length === 0) {
     if (into.length >= maxAlternatives)
-      throw new Error(`its braces make more than ${maxAlternatives} patterns`)
+      throw new Error(`its braces expand to more than ${maxAlternatives} patterns`)
     into.push(before + rest)
     return
   }

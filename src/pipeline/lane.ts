@@ -261,7 +261,7 @@ export class Lane<T> {
 
   #ended(): Error {
     const { signal } = this.#options
-    return new Error(`cannot secure ${signal}: the pipeline ended before they were sent or on disk`)
+    return new Error(`cannot secure ${signal}: the pipeline stopped before they were sent or on disk`)
   }
 
   /** Whether all that was cut so far is in the queue within so many milliseconds. */

@@ -200,7 +200,7 @@ export class Pipeline {
     const [unused, used] = this.#draining ? [after, before] : [before, after]
     for (const sender of unused) {
       if (used.has(sender)) continue
-      sender.close().catch(error => this.#log.warn('Cannot close a connection.', { error: errorText(error) }))
+      sender.close().catch(error => this.#log.warn('cannot close a connection', { error: errorText(error) }))
     }
   }
 

@@ -151,7 +151,7 @@ export class SendLoop {
         this.#underWay++
         outlet.underWay++
         if (entry.attempts > 1) this.counts.retries++
-        this.#send(outlet, entry).catch(error => log.error('Cannot report an export request.', { error }))
+        this.#send(outlet, entry).catch(error => log.error('cannot report an export request', { error }))
       }
     } else if (this.#underWay === 0 && !this.#stop.signal.aborted && !queue.durable)
       queue.clear('no_endpoint')
@@ -274,7 +274,7 @@ export class SendLoop {
 
     if (outlet.failingSince > 0) {
       const seconds = Math.round((performance.now() - outlet.failingSince) / 1000)
-      log.info('Export works again.', { signal, endpoint, after_seconds: seconds })
+      log.info('export works again', { signal, endpoint, after_seconds: seconds })
     }
     outlet.succeed()
     if (outlet === this.#outlet && outlet.widen()) this.#options.learned?.()
@@ -282,7 +282,7 @@ export class SendLoop {
     outlet.lastWarning = receipt.message || `${rejected} items rejected`
     const fields = { signal, endpoint, rejected, of: batch.items }
     const level = rejected > 0 ? 'error' : 'warn'
-    const sentence = rejected > 0 ? 'The receiver rejected items.' : 'The receiver has a warning.'
+    const sentence = rejected > 0 ? 'the receiver rejected items' : 'the receiver sent a warning'
     outlet.repeat(level, `partial ${level}`, sentence, { ...fields, message: receipt.message })
     return more
   }
@@ -343,7 +343,7 @@ export class SendLoop {
     if (more === undefined) return false
     queue.bury(batch, error.message)
     account.drop(reason, batch.items)
-    outlet.repeat('error', `drop ${reason}`, 'A batch was dropped.', {
+    outlet.repeat('error', `drop ${reason}`, 'batch dropped', {
       signal,
       endpoint: outlet.sender.endpoint,
       error: error.message,
@@ -385,8 +385,8 @@ export class SendLoop {
     if (outlet.failingSince > 0) return
     outlet.failingSince = performance.now()
     const sentence = park
-      ? 'The receiver refuses our credentials; data is kept and sending is tried again from time to time.'
-      : 'Export fails; data is kept and sent again.'
+      ? 'the receiver rejected our credentials; data is queued and svc retries'
+      : 'export failed; queued for retry'
     outlet.repeat('warn', park ? 'park' : 'retry', sentence, {
       signal: this.#options.signal,
       endpoint: outlet.sender.endpoint,
@@ -413,7 +413,7 @@ export class SendLoop {
       call: sender.callOf(signal),
     })
     if (errorType === '' && log.enabled('debug'))
-      log.debug('Exported a batch.', {
+      log.debug('batch exported', {
         endpoint,
         [itemNames[signal]]: items,
         latency_ms: Math.round(latencyMs),

@@ -84,7 +84,7 @@ export class ContainerdSession implements RuntimeSession {
       },
     }
     await this.client.follow(requestOf(methods.events, request(eventFilter)), stream, this.stop.signal)
-    throw new Error('it ended the stream of events')
+    throw new Error('the event stream ended')
   }
 
   private hear(message: Uint8Array): void {
@@ -116,7 +116,7 @@ export class ContainerdSession implements RuntimeSession {
     const found = new Set<string>()
     const namespaces = readNamespaces(await this.ask(methods.namespaces))
     const endMs = performance.now() + listMs
-    let leftOut = namespaces.leftOut > 0 ? `${namespaces.leftOut} namespaces are left out` : ''
+    let leftOut = namespaces.leftOut > 0 ? `${namespaces.leftOut} namespaces left out` : ''
     for (const namespace of namespaces.names) {
       const stream = {
         maxMessageBytes: maxContainerBytes,
@@ -126,10 +126,10 @@ export class ContainerdSession implements RuntimeSession {
           if (found.size < maxContainers) {
             found.add(id)
             this.place(id, namespace)
-          } else leftOut = `of more than ${maxContainers} containers some are left out`
+          } else leftOut = `more than ${maxContainers} containers; the rest are left out`
         },
         missed: () => {
-          leftOut = `a container in ${namespace} has more than ${maxContainerBytes} bytes and is left out`
+          leftOut = `a container in ${namespace} is larger than ${maxContainerBytes} bytes and is left out`
         },
       }
       const wanted = requestOf(methods.list, request(), namespace, Math.max(1, endMs - performance.now()))

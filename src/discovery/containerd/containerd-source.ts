@@ -87,32 +87,32 @@ function findSocket(path: string, isMeant: boolean): FoundPlaces<Place> {
   if (isSocketThere(path)) return { places: [{ name: path, isMeant }], reason: '', hint: '' }
   return {
     places: [],
-    reason: isMeant ? `there is no socket ${path}` : noSocket,
+    reason: isMeant ? `socket ${path} not found` : noSocket,
     hint: isMeant ? 'start containerd, or correct agent.discovery.docker.endpoint' : '',
   }
 }
 
-const noSocket = 'no containerd socket is there'
-const startAgain = 'start containerd again; what is known of its containers is kept until then'
+const noSocket = 'no containerd socket found'
+const startAgain = 'start containerd again; its known containers are kept until then'
 
 function faultOf(path: string, error: unknown, wasReached: boolean, isBeside: () => boolean): Fault {
   const code = systemCode(error)
   if (code === 'EACCES' || code === 'EPERM')
     return {
-      reason: `this process may not open ${path} (${code}); container names are read from files instead`,
+      reason: `no permission to open ${path} (${code}); container names are read from files instead`,
       hint: isBeside()
         ? ''
-        : 'run svc as root, or give the socket to the group of its user: gid below [grpc] in /etc/containerd/config.toml',
+        : 'run svc as root, or give the socket to the group of its user: gid under [grpc] in /etc/containerd/config.toml',
     }
   if (code === 'ECONNREFUSED' || code === 'ENOENT')
     return {
-      reason: `nobody listens at ${path} (${code})`,
-      hint: wasReached ? startAgain : 'start containerd, or delete the socket that it left behind',
+      reason: `nothing listens on ${path} (${code})`,
+      hint: wasReached ? startAgain : 'start containerd, or delete the stale socket',
     }
-  if (wasReached) return { reason: `containerd at ${path} was lost: ${errorText(error)}`, hint: startAgain }
+  if (wasReached) return { reason: `lost containerd at ${path}: ${errorText(error)}`, hint: startAgain }
   return {
-    reason: `${path} does not answer as containerd does: ${errorText(error)}`,
-    hint: `see whether "ctr --address ${path} version" answers on this host`,
+    reason: `${path} does not answer like containerd: ${errorText(error)}`,
+    hint: `check that "ctr --address ${path} version" works on this host`,
   }
 }
 

@@ -25,38 +25,38 @@ export class DockerSource extends RuntimeSource<EnginePlace> {
   }
 }
 
-const startAgain = 'start Docker or Podman again; what is known of their containers is kept until then'
+const startAgain = 'start Docker or Podman again; their known containers are kept until then'
 
 function faultOf(place: EnginePlace, error: unknown, wasReached: boolean): Fault {
   const { name } = place
   const { code, message, isTls } = error instanceof EngineError ? error : new EngineError(errorText(error))
   if (isTls)
     return {
-      reason: `the daemon at ${name} cannot be asked over TLS: ${message}`,
-      hint: 'put ca.pem, cert.pem and key.pem of a client into the directory that DOCKER_CERT_PATH names',
+      reason: `cannot connect to the daemon at ${name} over TLS: ${message}`,
+      hint: 'put ca.pem, cert.pem and key.pem of a client into the directory in DOCKER_CERT_PATH',
     }
   if (code === 'EACCES' || code === 'EPERM')
     return {
-      reason: `this process may not open ${name} (${code})`,
-      hint: 'run svc as root, or add its user to the group of the socket (docker)',
+      reason: `no permission to open ${name} (${code})`,
+      hint: "run svc as root, or add its user to the socket's group (docker)",
     }
   if (code === 'ECONNREFUSED' || code === 'ENOENT')
     return {
-      reason: `nobody listens at ${name} (${code})`,
+      reason: `nothing listens on ${name} (${code})`,
       hint: wasReached
         ? startAgain
         : place.socketPath === ''
           ? 'start Docker, or correct DOCKER_HOST or agent.discovery.docker.endpoint'
-          : 'start Docker or Podman, or delete the socket that it left behind',
+          : 'start Docker or Podman, or delete the stale socket',
     }
-  if (wasReached) return { reason: `the daemon at ${name} was lost: ${message}`, hint: startAgain }
+  if (wasReached) return { reason: `lost the daemon at ${name}: ${message}`, hint: startAgain }
   if (place.socketPath === '')
     return {
-      reason: `the daemon at ${name} does not answer as Docker does: ${message}`,
-      hint: 'correct DOCKER_HOST or agent.discovery.docker.endpoint; of a daemon with TLS set DOCKER_TLS_VERIFY and DOCKER_CERT_PATH',
+      reason: `the daemon at ${name} does not answer like Docker: ${message}`,
+      hint: 'correct DOCKER_HOST or agent.discovery.docker.endpoint; for a daemon with TLS, set DOCKER_TLS_VERIFY and DOCKER_CERT_PATH',
     }
   return {
-    reason: `the daemon at ${name} does not answer as Docker does: ${message}`,
-    hint: 'see whether "docker ps" or "podman ps" answers on this host, and correct agent.discovery.docker.endpoint',
+    reason: `the daemon at ${name} does not answer like Docker: ${message}`,
+    hint: 'check that "docker ps" or "podman ps" works on this host, and correct agent.discovery.docker.endpoint',
   }
 }

@@ -106,7 +106,7 @@ export class EngineClient {
           if (splitter.tooLong > tooLong) missed()
           tooLong = splitter.tooLong
         })
-        answer.once('end', () => call.fail('the daemon ended the stream of events'))
+        answer.once('end', () => call.fail('the daemon ended the event stream'))
       }
     })
   }
@@ -115,11 +115,11 @@ export class EngineClient {
   close(): void {
     this.closed = true
     this.dialer.close()
-    for (const call of [...this.calls]) call.fail('nobody asks any more')
+    for (const call of [...this.calls]) call.fail('the request was cancelled')
   }
 
   private call(path: string, timeoutMs: number, failed: (error: EngineError) => void): Call {
-    if (this.closed) throw new EngineError('nobody asks any more')
+    if (this.closed) throw new EngineError('the request was cancelled')
     const call = new Call(this.dialer, this.host, path, timeoutMs, error => {
       this.calls.delete(call)
       if (error !== undefined) failed(error)
@@ -148,7 +148,7 @@ class Call {
   ) {
     this.path = path
     this.ended = ended
-    this.timer = setTimeout(() => this.fail(`no answer to ${path} came within ${timeoutMs} ms`), timeoutMs)
+    this.timer = setTimeout(() => this.fail(`no answer to ${path} within ${timeoutMs} ms`), timeoutMs)
     this.timer.unref()
     this.request = request({
       path,
@@ -164,7 +164,7 @@ class Call {
     this.request.on('response', answer => this.take(answer))
     this.request.on('error', (error: NodeJS.ErrnoException) => this.lose(error))
     // Without an error before it, where the answer broke off.
-    this.request.once('close', () => this.fail(`the answer to ${path} broke off`))
+    this.request.once('close', () => this.fail(`the answer to ${path} was cut off`))
     this.request.end()
   }
 
@@ -190,7 +190,7 @@ class Call {
   }
 
   private lose(error: NodeJS.ErrnoException): void {
-    const text = error.code?.startsWith('HPE_') ? 'it does not speak HTTP' : faultText(error)
+    const text = error.code?.startsWith('HPE_') ? 'the answer is not HTTP' : faultText(error)
     const isOurs = error instanceof ConnectError
     const { code = '' } = (isOurs ? (error.cause as NodeJS.ErrnoException | undefined) : error) ?? {}
     // A daemon that does not trust us may say so after the handshake (RFC 8446, section 4.4.2.4).
@@ -199,7 +199,7 @@ class Call {
   }
 
   private take(answer: IncomingMessage): void {
-    answer.on('error', error => this.fail(`the answer to ${this.path} broke off: ${error.message}`))
+    answer.on('error', error => this.fail(`the answer to ${this.path} was cut off: ${error.message}`))
     if (answer.statusCode === 200) this.begin(answer)
     else this.refuse(answer)
   }

@@ -32,7 +32,7 @@ export function findEngines(
     seen.add(real)
   }
   if (meant.hint !== '' || places.length > 0) return { ...meant, places }
-  return { places, reason: 'no Docker or Podman socket is there', hint: '' }
+  return { places, reason: 'no Docker or Podman socket found', hint: '' }
 }
 
 const nothing: FoundPlaces<EnginePlace> = { places: [], reason: '', hint: '' }
@@ -50,7 +50,7 @@ function named(written: string, key: string, env: Environment): FoundPlaces<Engi
     return { places: [place], reason: '', hint: '' }
   return {
     places: [],
-    reason: `there is no socket ${place.socketPath}, which ${key} names`,
+    reason: `socket ${place.socketPath} from ${key} not found`,
     hint: `start Docker or Podman, or correct ${key}`,
   }
 }

@@ -38,9 +38,9 @@ export async function meetEngine(client: EngineClient): Promise<Engine> {
   const api = textOf(answer?.ApiVersion, 16)
   const minor = Number(/^1\.(\d{1,4})$/.exec(api)?.[1] ?? Number.NaN)
   if (answer === undefined || Number.isNaN(minor))
-    throw new EngineError('it does not speak the Engine API of Docker')
+    throw new EngineError('not the Docker Engine API')
   if (minor < leastMinor)
-    throw new EngineError(`it speaks version ${api} of the Engine API, and 1.${leastMinor} is needed`)
+    throw new EngineError(`Engine API ${api} is too old; 1.${leastMinor} or newer is required`)
   const isPodman = listOf(answer.Components).some(part => objectOf(part).Name === 'Podman Engine')
   return { runtime: isPodman ? 'podman' : 'docker', version: textOf(answer.Version, 128), prefix: `/v${api}` }
 }
@@ -124,7 +124,7 @@ export class EngineSession implements RuntimeSession {
     try {
       const answer = await this.client.ask({ path, maxBytes: maxAnswerBytes, timeoutMs: inspectMs })
       const description = parseObject(answer)
-      if (description === undefined) throw new EngineError('its description is no JSON object')
+      if (description === undefined) throw new EngineError('the container description is not a JSON object')
       return dockerContainer(id, runtime, description, this.isLocal ? logPath(description, runtime) : '')
     } catch (error) {
       if (error instanceof EngineError && error.status === 404) return undefined
@@ -145,7 +145,7 @@ export class EngineSession implements RuntimeSession {
     const listed = listedContainers(
       await this.client.ask({ path, maxBytes: maxListBytes, timeoutMs: listMs }),
     )
-    if (listed === undefined) throw new EngineError('its list of containers is no JSON list')
+    if (listed === undefined) throw new EngineError('the container list is not a JSON list')
     this.inspections.reconcile(listed, before, all)
   }
 

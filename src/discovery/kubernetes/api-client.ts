@@ -99,16 +99,16 @@ export class ApiClient {
   /** A small answer as an object. Rejects as `open` does. */
   async object(wanted: ApiRequest, maxBytes: number): Promise<JsonObject> {
     const answer = await this.open(wanted)
-    const timer = setTimeout(() => answer.destroy(new Error('it does not end')), wanted.timeoutMs).unref()
+    const timer = setTimeout(() => answer.destroy(new Error('it did not end in time')), wanted.timeoutMs).unref()
     try {
       const gathered = new GatheredBytes(maxBytes)
       for await (const piece of answer)
         if (!gathered.add(piece as Buffer)) throw new Error(`it is larger than ${maxBytes} bytes`)
       const object = parseObject(gathered.bytes)
-      if (object === undefined) throw new Error('it is no JSON object')
+      if (object === undefined) throw new Error('it is not a JSON object')
       return object
     } catch (error) {
-      throw new ApiError(`the answer cannot be read: ${(error as Error).message}`, {
+      throw new ApiError(`cannot read the answer: ${(error as Error).message}`, {
         status: 200,
         cause: error,
       })
@@ -170,7 +170,7 @@ export class ApiClient {
     agent: HttpAgent | HttpsAgent,
   ): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
-      if (this.closed || stop.aborted) throw new ApiError('it was stopped')
+      if (this.closed || stop.aborted) throw new ApiError('the request was cancelled')
       const { host, port, secure, basePath } = this.access
       const call = (secure ? requestHttps : requestHttp)({
         agent,
@@ -180,7 +180,7 @@ export class ApiClient {
         headers: { accept, 'user-agent': 'svc', ...(authorization !== '' && { authorization }) },
       })
       const end = (error: Error) => call.destroy(error)
-      const stopped = () => end(new ApiError('it was stopped'))
+      const stopped = () => end(new ApiError('the request was cancelled'))
       const timer = setTimeout(() => end(new ApiError(`no answer within ${timeoutMs} ms`)), timeoutMs).unref()
       stop.addEventListener('abort', stopped)
       call.once('response', answer => {

@@ -54,7 +54,7 @@ export class Credentials {
     const { file } = material
     const inPod = this.access.kubeconfig === ''
     const hint = inPod
-      ? 'set automountServiceAccountToken: true for the pod of svc'
+      ? 'set automountServiceAccountToken: true in the pod of svc'
       : `make ${file} readable for svc, or correct ${this.access.kubeconfig}`
     let text: string
     try {

@@ -31,7 +31,7 @@ export function explain(error: unknown, question: Question): Fault {
   if (error instanceof FormatError)
     return {
       reason: `${cannot}: ${error.message}`,
-      hint: 'look whether this address is the API server itself, rather than a proxy that answers for it',
+      hint: 'check that this address is the API server itself, not a proxy in front of it',
       retryAfterMs: 0,
       isAnswer: true,
     }
@@ -43,8 +43,8 @@ export function explain(error: unknown, question: Question): Fault {
     // Without what was asked for: a server that is away is one fault.
     reason: isUnread ? `${cannot}: ${message}` : `cannot reach the API server ${place}: ${message}`,
     hint: isTls
-      ? 'look whether certificate-authority and server of the kubeconfig (in a pod: its ca.crt) are those of this cluster'
-      : 'look whether the API server runs and this host reaches it',
+      ? 'check that certificate-authority and server of the kubeconfig (in a pod: its ca.crt) belong to this cluster'
+      : 'check that the API server runs and that this host can reach it',
     retryAfterMs: 0,
     isAnswer: false,
   }
@@ -57,8 +57,8 @@ function refusal({ status, retryAfterMs, user }: ApiError, question: Question): 
   const whole = { retryAfterMs, isAnswer: status < 500 && status !== 401 && status !== 403 && status !== 429 }
   if (status === 401)
     return {
-      reason: `the API server ${place} does not know us (401)`,
-      hint: 'renew the token or the certificate of the account',
+      reason: `the API server ${place} rejected our credentials (401)`,
+      hint: 'renew the token or certificate of the account',
       ...whole,
     }
   if (status === 403) {
@@ -74,12 +74,12 @@ function refusal({ status, retryAfterMs, user }: ApiError, question: Question): 
   if (status === 429 || status === 503)
     return {
       reason: `the API server ${place} is too busy (${status})`,
-      hint: 'wait: it is asked again',
+      hint: 'no action needed; svc retries',
       ...whole,
     }
   return {
-    reason: `cannot ${verb} ${resource} at ${place}: it answers HTTP ${status}`,
-    hint: 'look whether this address is the API server itself, and what its log says',
+    reason: `cannot ${verb} ${resource} at ${place}: HTTP ${status}`,
+    hint: 'check that this address is the API server itself, and read its log',
     ...whole,
   }
 }

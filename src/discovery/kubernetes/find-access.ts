@@ -31,12 +31,12 @@ async function ofPod({
   const port = Number(environment.KUBERNETES_SERVICE_PORT_HTTPS || environment.KUBERNETES_SERVICE_PORT || 443)
   if (host === '')
     throw new AccessError(
-      'this is no pod (KUBERNETES_SERVICE_HOST is not set), and no kubeconfig is given',
+      'not in a pod (KUBERNETES_SERVICE_HOST is not set), and no kubeconfig is configured',
       '',
     )
   if (!Number.isInteger(port) || port < 1 || port > 65_535)
     throw new AccessError(
-      'KUBERNETES_SERVICE_PORT is no port',
+      'KUBERNETES_SERVICE_PORT is not a port',
       'leave KUBERNETES_SERVICE_PORT as Kubernetes sets it',
     )
   const namespace = await readSmallFile(join(directory, 'namespace'), 4_096).catch(() => '')

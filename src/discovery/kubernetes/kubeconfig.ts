@@ -8,9 +8,9 @@ const maxBytes = 1024 * 1024
 const usualKey = 'agent.discovery.kubernetes.kubeconfig'
 /** Ways to be somebody that need a program, or that nobody should take on by accident. */
 const refused: Readonly<Record<string, string>> = {
-  exec: 'gets its credentials from a program, and svc runs no programs of others',
-  'auth-provider': 'gets its credentials from a plugin of kubectl, which svc has not',
-  as: 'acts as somebody else',
+  exec: 'gets its credentials from a program, and svc runs no other programs',
+  'auth-provider': 'gets its credentials from a kubectl plugin, which svc does not support',
+  as: 'impersonates another user',
 }
 
 /**
@@ -37,9 +37,9 @@ export function parseKubeconfig(text: string, path: string, key = usualKey): Clu
     throw new AccessError(`cannot use the kubeconfig ${path}: ${fault}`, hint)
   }
   const document = text.length > maxBytes ? undefined : parseYaml(text)
-  if (document === undefined) return fail('it is no YAML, or too large')
+  if (document === undefined) return fail('it is not YAML, or too large')
   const current = textOf(document['current-context'])
-  if (current === '') return fail('it has no current-context', `kubectl config use-context NAME`)
+  if (current === '') return fail('current-context is missing', `kubectl config use-context NAME`)
   const context = named(document.contexts, current, 'context')
   if (context === undefined) return fail(`it has no context "${current}"`)
   const clusterName = textOf(context.cluster)
@@ -52,15 +52,15 @@ export function parseKubeconfig(text: string, path: string, key = usualKey): Clu
     if (user[way] !== undefined)
       return fail(
         `the user "${userName}" ${why}`,
-        `name in ${key} a file whose user has a token of a service account, or a client certificate`,
+        `set ${key} to a file whose user has a service account token or a client certificate`,
       )
   if (textOf(cluster['proxy-url']) !== '')
     return fail(
       `the cluster "${clusterName}" is behind a proxy`,
-      'take the proxy-url out, or run svc in the cluster',
+      'remove proxy-url, or run svc in the cluster',
     )
   const server = serverOf(cluster.server)
-  if (server === undefined) return fail(`the server of the cluster "${clusterName}" is no URL`)
+  if (server === undefined) return fail(`the server of the cluster "${clusterName}" is not a URL`)
   const material = (part: JsonObject, name: string) => materialOf(part, name, dirname(path))
   const access: ClusterAccess = {
     kubeconfig: path,
@@ -78,8 +78,8 @@ export function parseKubeconfig(text: string, path: string, key = usualKey): Clu
   const hasSecret = access.token !== undefined || access.basic !== ''
   if (!access.secure && hasSecret && !isLoopback(access.host))
     return fail(
-      `the user "${userName}" would go to ${access.host} in clear text`,
-      `write https:// in the server of the cluster "${clusterName}"`,
+      `the credentials of user "${userName}" would go to ${access.host} in clear text`,
+      `use https:// in the server of the cluster "${clusterName}"`,
     )
   return access
 }

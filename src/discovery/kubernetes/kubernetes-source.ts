@@ -260,7 +260,7 @@ export class KubernetesSource {
   private get emptyNode(): Pick<Fault, 'reason' | 'hint'> | undefined {
     if (!this.nodeIsGuess || this.pods.size > 0 || this.options.namespaces.length > 0) return undefined
     return {
-      reason: `the cluster has no pod on a node called "${this.node}"`,
+      reason: `no pod in the cluster runs on a node called "${this.node}"`,
       hint: 'set agent.discovery.kubernetes.node_name, or NODE_NAME from spec.nodeName by the downward API',
     }
   }

@@ -34,7 +34,7 @@ export class ListReader {
 
   /** All that is not in the items, as JSON; only when it is whole. Throws a `FormatError`. */
   get envelope(): Buffer {
-    if (!this.ended) throw new FormatError('it ends in the middle')
+    if (!this.ended) throw new FormatError('the answer is truncated')
     return Buffer.from(this.envelopeText, 'latin1')
   }
 
@@ -52,7 +52,7 @@ export class ListReader {
       else if (byte === 0x7b || byte === 0x5b) {
         if (this.inItems && this.depth === 2) start = at
         this.depth++
-        if (this.depth > maxDepth) throw new FormatError('it is nested too deep')
+        if (this.depth > maxDepth) throw new FormatError('the answer is nested too deep')
         if (byte === 0x5b && this.depth === 2 && !this.inItems && this.opensItems(piece, outside, at)) {
           this.inItems = true
           outside = -1
@@ -83,7 +83,7 @@ export class ListReader {
 
   private addEnvelope(piece: Buffer, start: number, end: number): void {
     if (this.envelopeText.length + end - start > maxEnvelopeBytes)
-      throw new FormatError('it is no list of Kubernetes')
+      throw new FormatError('not a Kubernetes list')
     this.envelopeText += piece.toString('latin1', start, end)
   }
 
@@ -99,6 +99,6 @@ export class ListReader {
     this.item ??= new GatheredBytes(this.maxItemBytes)
     // Pieces of the socket are used again by nobody, yet one byte of them would keep all 64 KiB.
     if (!this.item.add(Buffer.from(part)))
-      throw new FormatError(`an object of it is larger than ${this.maxItemBytes} bytes`)
+      throw new FormatError(`an object in the answer is larger than ${this.maxItemBytes} bytes`)
   }
 }

@@ -133,7 +133,7 @@ export class ResourceWatch {
     for (let next = textOf(metadata.continue, 65_536); next !== ''; next = textOf(metadata.continue, 65_536))
       metadata = await this.page(next, seen)
     const version = textOf(metadata.resourceVersion)
-    if (version === '') throw new FormatError('it is no list of Kubernetes')
+    if (version === '') throw new FormatError('not a Kubernetes list')
     for (const uid of [...keeper.uids()]) if (!seen.has(uid)) keeper.gone(uid)
     this.version = version
     this.well()
@@ -149,7 +149,7 @@ export class ResourceWatch {
     await this.read(answer, this.options.timing.answerMs, 'silence', async (piece, turns) => {
       for (const item of reader.items(piece)) {
         const object = parseObject(item)
-        if (object === undefined) throw new FormatError('an object of it is no JSON')
+        if (object === undefined) throw new FormatError('an object in the answer is not JSON')
         const uid = keeper.take(object)
         if (uid !== '') seen.add(uid)
         const pausing = turns.next()
@@ -158,7 +158,7 @@ export class ResourceWatch {
       }
     })
     const envelope = parseObject(reader.envelope)
-    if (!isObject(envelope?.metadata)) throw new FormatError('it is no list of Kubernetes')
+    if (!isObject(envelope?.metadata)) throw new FormatError('not a Kubernetes list')
     return envelope.metadata
   }
 
@@ -197,7 +197,7 @@ export class ResourceWatch {
   private apply(line: Buffer): void {
     const { keeper } = this.options
     const event = parseObject(line)
-    if (event === undefined) throw new FormatError('a line of the watch is no JSON')
+    if (event === undefined) throw new FormatError('a line of the watch is not JSON')
     const object = objectOf(event.object)
     switch (event.type) {
       case 'ADDED':
@@ -245,7 +245,7 @@ export class ResourceWatch {
     limits: 'whole' | 'silence',
     use: (piece: Buffer, turns: Turns) => Promise<void>,
   ): Promise<void> {
-    const late = () => answer.destroy(new Error(`nothing came for ${Math.round(limitMs / 1000)} s`))
+    const late = () => answer.destroy(new Error(`no data for ${Math.round(limitMs / 1000)} s`))
     const timer = setTimeout(late, limitMs).unref()
     const turns = new Turns()
     try {

@@ -40,7 +40,7 @@ export class FieldCursor {
     // A key has 32 bits, three of which are the wire type.
     this.field = this.low >>> 3
     this.type = this.low & 7
-    if (this.high !== 0 || this.field === 0) throw this.malformed('a key that is none')
+    if (this.high !== 0 || this.field === 0) throw this.malformed('invalid field key')
     this.valueStart = this.at
     if (this.type === WireType.varint) this.at = this.varint(this.at)
     else if (this.type === WireType.fixed64) this.at += 8
@@ -49,7 +49,7 @@ export class FieldCursor {
       this.valueStart = this.varint(this.at)
       this.at = this.valueStart + this.high * two32 + this.low
     } else throw this.malformed(`wire type ${this.type}`)
-    if (this.at > this.end) throw this.malformed(`it ends inside field ${this.field}`)
+    if (this.at > this.end) throw this.malformed(`truncated in field ${this.field}`)
     this.valueEnd = this.at
     return true
   }
@@ -83,11 +83,11 @@ export class FieldCursor {
     const packedAs = wireTypes[type]
     const width = packedAs === WireType.fixed64 ? 8 : packedAs === WireType.fixed32 ? 4 : 0
     if (width > 0 && (this.valueEnd - this.valueStart) % width !== 0)
-      throw this.malformed(`half a number in field ${this.field}`)
+      throw this.malformed(`incomplete number in field ${this.field}`)
     for (let at = this.valueStart; at < this.valueEnd; ) {
       if (width > 0) this.fixed(at, width)
       const after = width > 0 ? at + width : this.varint(at)
-      if (after > this.valueEnd) throw this.malformed(`it ends inside field ${this.field}`)
+      if (after > this.valueEnd) throw this.malformed(`truncated in field ${this.field}`)
       visit()
       at = after
     }
@@ -173,7 +173,7 @@ export class FieldCursor {
     let low = 0
     let high = 0
     for (let i = 0; i < 10; i++) {
-      if (from + i >= end) throw this.malformed('it ends inside a number')
+      if (from + i >= end) throw this.malformed('truncated in a number')
       const byte = buffer[from + i]!
       const bits = byte & 0x7f
       if (i < 4) low |= bits << (7 * i)

@@ -48,7 +48,7 @@ function writeMessage(
   depth: number,
 ): void {
   const inner = message.name === recursiveMessage ? depth + 1 : depth
-  if (inner > maxValueDepth) throw place.fault(`values nested ${maxValueDepth} deep at most`)
+  if (inner > maxValueDepth) throw place.fault(`values nested at most ${maxValueDepth} deep`)
   if (typeof json !== 'object' || json === null || Array.isArray(json)) throw place.fault('an object')
   const given = json as Readonly<Record<string, unknown>>
   let chosen = ''
@@ -104,7 +104,7 @@ function writeField(
 }
 
 function textOf(value: unknown, place: Place): string {
-  if (typeof value !== 'string') throw place.fault('a text')
+  if (typeof value !== 'string') throw place.fault('a string')
   return value
 }
 
@@ -137,10 +137,10 @@ interface Range {
   readonly words: string
 }
 
-const range32: Range = { min: -(2n ** 31n), max: 2n ** 31n - 1n, words: 'an integer of 32 bits' }
-const unsigned32: Range = { min: 0n, max: 2n ** 32n - 1n, words: 'an integer of 32 bits without a sign' }
-const range64: Range = { min: -(2n ** 63n), max: 2n ** 63n - 1n, words: 'an integer of 64 bits' }
-const unsigned64: Range = { min: 0n, max: 2n ** 64n - 1n, words: 'an integer of 64 bits without a sign' }
+const range32: Range = { min: -(2n ** 31n), max: 2n ** 31n - 1n, words: 'a 32-bit integer' }
+const unsigned32: Range = { min: 0n, max: 2n ** 32n - 1n, words: 'an unsigned 32-bit integer' }
+const range64: Range = { min: -(2n ** 63n), max: 2n ** 63n - 1n, words: 'a 64-bit integer' }
+const unsigned64: Range = { min: 0n, max: 2n ** 64n - 1n, words: 'an unsigned 64-bit integer' }
 
 interface IntegerType {
   readonly range: Range

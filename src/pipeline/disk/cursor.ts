@@ -69,7 +69,7 @@ async function writeDurably(path: string, files: Files, bytes: Buffer): Promise<
     files.truncate(fd, 0)
     for (let at = 0; at < bytes.length; ) {
       const written = files.write(fd, [bytes.subarray(at)])
-      if (written === 0) throw new Error(`cannot write ${path}: the file takes no bytes`)
+      if (written === 0) throw new Error(`cannot write ${path}: no bytes were written`)
       at += written
     }
     await files.sync(fd)

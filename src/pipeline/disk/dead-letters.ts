@@ -80,7 +80,7 @@ export class DeadLetters {
       const written = files.write(fd, whole)
       file.size += written
       if (written < length)
-        throw new Error(`cannot write ${file.path}: it took ${written} of ${length} bytes`)
+        throw new Error(`cannot write ${file.path}: only ${written} of ${length} bytes were written`)
     } finally {
       files.close(fd)
     }

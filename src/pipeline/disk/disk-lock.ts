@@ -52,7 +52,7 @@ function lockFile(path: string, take: TakeLock): number {
       const { pid } = holderIn(readStart(fd))
       const who = pid === 0 ? 'another process' : `process ${pid}`
       throw new LockedByAnother(
-        `${who} has its lock; stop that one, or give this one a directory of its own with pipeline.export.queue.directory`,
+        `${who} holds its lock; stop that process, or set a different pipeline.export.queue.directory here`,
       )
     }
     ftruncateSync(fd)

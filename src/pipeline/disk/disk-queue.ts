@@ -453,7 +453,7 @@ export class DiskQueue implements BatchQueue {
     this.#degrade({
       reason: 'disk_error',
       words,
-      hint: 'svc makes it anew where it may; what was in it is no longer its own',
+      hint: 'svc creates it again if it can; data that was queued only there is lost',
     })
   }
 

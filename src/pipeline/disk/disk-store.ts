@@ -145,7 +145,7 @@ export class DiskStore {
   /** The queue of a signal, with what former processes left there. Once for each signal. */
   queue({ signal, memoryBytes, dropped, ready }: QueueOptions): DiskQueue {
     const shelf = this.#shelves[signal]
-    if (shelf.queue) throw new Error(`cannot open the queue of ${signal}: it is open`)
+    if (shelf.queue) throw new Error(`cannot open the queue of ${signal}: already open`)
     const { directory, log } = shelf
     const space = this.#spaceOf(signal)
     shelf.queue = new DiskQueue({ signal, directory, log, memoryBytes, dropped, ready, space })
@@ -159,7 +159,7 @@ export class DiskStore {
     try {
       this.#evict(0)
     } catch (error) {
-      this.#say('Cannot make room in the queue on disk.', error)
+      this.#say('cannot make room in the disk queue', error)
     }
   }
 
@@ -192,7 +192,7 @@ export class DiskStore {
         return shelf
       } catch (error) {
         const { hint } = faultOf(error, directory)
-        throw new Error(`cannot use its directory of ${signal}: ${errorText(error)}; ${hint}`, {
+        throw new Error(`cannot use the ${signal} directory: ${errorText(error)}; ${hint}`, {
           cause: error,
         })
       }
@@ -221,7 +221,7 @@ export class DiskStore {
       segmentBytes: Math.min(Math.max(this.#maxBytes / 32, 64 * Ki), 8 * Mi),
       maxDeadBytes: Math.min(this.#maxBytes / 16, 16 * Mi),
       closeMs: this.#options.closeMs,
-      fault: (what, error) => this.#say(`A file of the queue on disk failed: ${what}.`, error),
+      fault: (what, error) => this.#say(`disk queue file error: ${what}`, error),
       synced: () => this.#shelves?.[signal].queue?.synced(),
     })
   }
@@ -285,14 +285,14 @@ export class DiskStore {
       return {
         reason: 'disk_error',
         words: `the queue in ${directory} is full, and its oldest files cannot be removed`,
-        hint: "give svc's user the rights to remove them; the log says which",
+        hint: 'allow the svc user to remove them; the log names them',
       }
     const { free, total } = this.#files.space(directory)
     const kept = reserve(total)
     if (free - bytes >= kept) return undefined
     return {
       reason: 'disk_full',
-      words: `the file system of ${directory} has ${mebibytes(free)} MiB free, and svc leaves ${mebibytes(kept)} MiB to others`,
+      words: `the file system of ${directory} has ${mebibytes(free)} MiB free; svc keeps ${mebibytes(kept)} MiB free for other programs`,
       hint: `free ${mebibytes(kept - free + bytes)} MiB there, or set pipeline.export.queue.directory to another file system`,
     }
   }
@@ -308,11 +308,11 @@ export class DiskStore {
   }
 
   #gone({ directory, stats }: Shelf): string | undefined {
-    if (this.#rival) return `somebody removed the LOCK of ${this.#options.directory}: ${this.#rival.message}`
+    if (this.#rival) return `the LOCK of ${this.#options.directory} was removed: ${this.#rival.message}`
     try {
       const there = statSync(directory, { throwIfNoEntry: false })
       const isOurs = there?.ino === stats.ino && there.dev === stats.dev
-      return isOurs ? undefined : `somebody removed ${directory}`
+      return isOurs ? undefined : `${directory} was removed`
     } catch {
       return undefined // a right that is missing brings it back when it is given again
     }
@@ -326,7 +326,7 @@ export class DiskStore {
     const log = this.#openLog(signal)
     if (log.lastSeq > 0) {
       void log.close()
-      throw new Error(`another queue lies in ${shelf.directory} now; restart svc to take it up`)
+      throw new Error(`${shelf.directory} now contains another queue; restart svc to use it`)
     }
     shelf.log = log
     shelf.stats = statSync(shelf.directory)
@@ -341,7 +341,7 @@ export class DiskStore {
       this.#rival = error instanceof LockedByAnother ? error : undefined
       // Without the directory there is no lock to take; the queues find out by themselves.
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
-        this.#say('The lock of the queue on disk was removed, and cannot be taken again.', error)
+        this.#say('disk queue lock was removed and cannot be taken again', error)
     }
     for (const signal of signals) this.#shelves[signal].queue?.tick()
   }
@@ -359,10 +359,10 @@ export class DiskStore {
     if (fault) {
       const fields = { signal: failing[0], directory, error: fault.words, hint: fault.hint }
       const sentence =
-        'The queue on disk is degraded: what comes is kept in memory until the disk works again.'
+        'disk queue degraded; new data is queued in memory until the disk works again'
       this.#repeat('warn', 'degraded', sentence, fields)
     } else
-      this.#repeat('info', 'ok', 'The queue on disk works again.', { directory, after_seconds: afterSeconds })
+      this.#repeat('info', 'ok', 'disk queue works again', { directory, after_seconds: afterSeconds })
   }
 
   #say(sentence: string, error: unknown): void {
@@ -374,7 +374,7 @@ export class DiskStore {
     const others = readdirSync(directory).filter(name => /^v\d+$/.test(name) && name !== layoutVersion)
     if (others.length === 0) return
     const fields = { directory, other: others.join(' '), own: layoutVersion }
-    log.warn('The queue of another version of svc is left alone: only that one sends it.', fields)
+    log.warn('queue of another svc version found; only that version sends it', fields)
   }
 }
 

@@ -110,7 +110,7 @@ function* readFile(file: string, files: Files, ascending: boolean, isLast: boole
     const { size } = reader
     const head = reader.readHead()
     if (head === 'later') {
-      yield { file, offset: 0, unreadable: 'a later svc wrote it', settled }
+      yield { file, offset: 0, unreadable: 'written by a newer svc', settled }
       return
     }
     const torn = isLast && size < segmentHeadBytes

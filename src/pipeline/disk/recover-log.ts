@@ -59,7 +59,7 @@ function addSegment(books: LogBooks, first: number, next: number | undefined, op
     const { size, head, record } = probeSegment(path, first, options)
     if (head === 'later') {
       reserve(books, first, next, size)
-      throw new Error(`cannot read ${path}: a later svc wrote it`)
+      throw new Error(`cannot read ${path}: written by a newer svc`)
     }
     const createdMs = head?.createdMs ?? record?.timeMs ?? 0
     const itemsBefore = head?.itemsBefore ?? record?.itemsBefore
@@ -67,7 +67,7 @@ function addSegment(books: LogBooks, first: number, next: number | undefined, op
     books.segments.push(head || record?.seq === first ? segment : withTotalBefore(books, segment, options))
   } catch (error) {
     if (books.reserved.at(-1)?.from !== first) reserve(books, first, next, 0)
-    options.fault('cannot read a segment, which is left as it is', error as Error)
+    options.fault('cannot read a segment; it is left unchanged', error as Error)
   }
 }
 
@@ -182,7 +182,7 @@ function cutTail(books: LogBooks, last: Segment, end: End, { files, fault }: Rec
     }
     return true
   } catch (error) {
-    fault('cannot cut off half a record', error as Error)
+    fault('cannot cut off an incomplete record', error as Error)
     return false
   }
 }

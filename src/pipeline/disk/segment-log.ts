@@ -161,11 +161,11 @@ class SegmentLog implements RecordLog {
     if (this.#isClosed) throw new Error(`cannot append to the log in ${directory}: it is closed`)
     if (record.seq <= books.lastSeq || record.seq > mostSeq)
       throw new RangeError(
-        `cannot append record ${record.seq} to the log in ${directory}: the last is ${books.lastSeq}`,
+        `cannot append record ${record.seq} to the log in ${directory}: the last record is ${books.lastSeq}`,
       )
     if (record.body.length > mostBodyBytes)
       throw new RangeError(
-        `cannot append ${record.body.length} bytes to the log in ${directory}: the most is 64 MiB`,
+        `cannot append ${record.body.length} bytes to the log in ${directory}: the limit is 64 MiB`,
       )
     this.#house()
     encodeRecordHead(this.#head, record, this.#options.kind, books.total, noReason, record.body)
@@ -210,7 +210,7 @@ class SegmentLog implements RecordLog {
     try {
       this.#dead.bury(record, why)
     } catch (error) {
-      this.#options.fault('cannot keep a dead letter', error as Error)
+      this.#options.fault('cannot store a dead letter', error as Error)
     }
   }
 
@@ -265,7 +265,7 @@ class SegmentLog implements RecordLog {
       this.#writer = new SegmentWriter({ files: this.#files, directory, path: last.path }, last.size)
       this.#sync.wrote(this.#writer) // a process that was killed may have left it to the kernel
     } catch (error) {
-      this.#options.fault('cannot go on in a segment; the next record begins another', error as Error)
+      this.#options.fault('cannot continue a segment; the next record starts a new one', error as Error)
     }
   }
 
@@ -330,12 +330,12 @@ class SegmentLog implements RecordLog {
 
   #syncFailed(writer: SegmentWriter, error: Error): void {
     if (writer === this.#writer) this.#writer = undefined
-    this.#options.fault('cannot force a segment to the disk; its last records are written again', error)
+    this.#options.fault('cannot sync a segment; its last records are written again', error)
     if (writer.unsynced.length > 0) this.#homeless.push([...writer.unsynced])
     try {
       this.#house()
     } catch (failure) {
-      this.#options.fault('cannot write records again that may not be on the disk', failure as Error)
+      this.#options.fault('cannot rewrite records that may not be on the disk', failure as Error)
     }
   }
 
@@ -427,7 +427,7 @@ class SegmentLog implements RecordLog {
       if (!first || !this.#remove(first)) break
       books.retire(0)
     }
-    this.#options.fault('cannot write the cursor; after a restart records may be sent twice', error)
+    this.#options.fault('cannot write the cursor; a restart may send records twice', error)
   }
 
   #isClosedSegment(index: number): boolean {

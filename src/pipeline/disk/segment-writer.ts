@@ -84,7 +84,7 @@ export class SegmentWriter {
       let rest = parts
       for (let written = 0; written < length; ) {
         const count = files.write(this.#fd, rest)
-        if (count === 0) throw new Error(`cannot write ${this.path}: the file takes no bytes`)
+        if (count === 0) throw new Error(`cannot write ${this.path}: no bytes were written`)
         written += count
         // A disk that fills takes a part; the next call then tells the reason.
         if (written < length) rest = [Buffer.concat(parts).subarray(written)]
