@@ -32,7 +32,7 @@ export const starts: readonly (readonly [message: string, ...Trouble])[] = [
   [
     'no Node.js runtime found',
     'the program directory is not whole',
-    'install the package anew; in a source tree: `npm start`',
+    'reinstall the package; in a source tree: `npm start`',
   ],
 ]
 

@@ -54,7 +54,7 @@ test('a run that said nothing ended by a fault, and faults are added up', t => {
     const after = next()
     assert.deepEqual([after.last?.cause, after.ends], ['unknown', { unknown: runs }])
   }
-  assert.deepEqual(said, Array(2).fill('the last run ended: it ended without a word'))
+  assert.deepEqual(said, Array(2).fill('last run ended abnormally: unknown cause'))
   change({ startTicks: 1, bootId: 'another' })
   assert.equal(next().last?.cause, 'host_restarted')
 })

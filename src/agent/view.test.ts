@@ -346,7 +346,7 @@ test('without eBPF nothing is in the kernel, and what is missing for it says so'
     assert.deepEqual(descriptors(), before)
     assert.match(page, /^node_scrape_collector_success\{collector="ebpf"\} 0$/m)
     const told = /^node_scrape_collector_reason_info\{collector="ebpf",outcome="no_data",reason="(.*)"\} 1$/m
-    assert.equal(told.exec(page)?.[1], `nothing is read by eBPF: ${reason}`)
+    assert.equal(told.exec(page)?.[1], `no eBPF metrics: ${reason}`)
     assert.doesNotMatch(page, /^node_(tcp_rtt|tcp_retransmits|process_open_fds)/m)
     assert.match(page, /^node_scrape_collector_success\{collector="cgroup_usage"\}/m)
     const { ebpf, degraded } = agent.view.status()

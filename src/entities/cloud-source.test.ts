@@ -190,7 +190,7 @@ test('what was found is refreshed with new tokens, and outlives failures with th
   await until(() => !asked.state.connected, 'the failure is seen')
   assert.equal(asked.state.provider, 'aws')
   assert.equal(asked.state.region, 'eu-central-1')
-  assert.match(asked.state.reason, /HTTP 500; what it told last is kept$/)
+  assert.match(asked.state.reason, /HTTP 500; keeping the last answer$/)
   assert.equal(told.includes(undefined), false)
   const { instanceId } = told[0]!
   service.document = JSON.stringify({ instanceId, region: 'eu-central-1', instanceType: 'm7.large' })

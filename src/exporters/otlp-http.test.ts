@@ -286,8 +286,8 @@ test('a redirect is not followed, and its place is named without secrets', async
     'https://u:hunter2@b/v1/traces?x=hunter2',
     /it redirects to https:\/\/b\/v1\/traces: write that into/,
   )
-  await check('/elsewhere', /redirects are not followed/)
-  await check(undefined, /redirects are not followed/)
+  await check('/elsewhere', /svc does not follow redirects/)
+  await check(undefined, /svc does not follow redirects/)
   assert.equal(receiver.counts.requests, 3)
 })
 
@@ -324,7 +324,7 @@ test('a batch that was taken is not sent again, whatever the answer holds', asyn
     assert.equal(receipt.rejected, 0)
     assert.match(receipt.message, want)
   }
-  const unread = (cause: string) => new RegExp(`^the answer could not be read: ${cause}`)
+  const unread = (cause: string) => new RegExp(`^cannot read the answer: ${cause}`)
   await check({ kind: 'ok', padding: 5 << 20 }, unread('it is larger than 4194304 bytes'))
   await check({ kind: 'ok', padding: 5 << 20, gzip: true }, unread('it is larger than 4194304 bytes'))
   await check(

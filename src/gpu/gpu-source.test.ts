@@ -397,7 +397,7 @@ test('a host without a driver has a reason and no warning, and starts when there
     await until(() => watched.source.state.reason !== '')
     const { on, reason, hint } = watched.source.state
     assert.equal(on, false)
-    if (hint === '') assert.equal(reason, 'no NVIDIA driver library (libnvidia-ml.so.1)')
+    if (hint === '') assert.equal(reason, 'NVIDIA driver library libnvidia-ml.so.1 not found')
     else assert.match(reason, /driver is loaded/)
     assert.equal(watched.warnings.length, hint === '' ? 0 : 1)
     writeFileSync(join(nvml.directory, 'later.so'), 'no library')
@@ -412,7 +412,7 @@ test('a host without a driver has a reason and no warning, and starts when there
 test('a driver without a GPU is off, with nothing to fix', async () => {
   await watching(['devices 0'], async watched => {
     await until(() => watched.source.state.reason !== '')
-    assert.deepEqual(watched.source.state.reason, 'the NVIDIA driver has no GPU')
+    assert.deepEqual(watched.source.state.reason, 'the NVIDIA driver reports no GPU')
     assert.equal(watched.source.state.hint, '')
     assert.deepEqual(watched.warnings, [])
   })

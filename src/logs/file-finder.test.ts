@@ -143,7 +143,7 @@ test('a walk is bounded, and says what it left out', async t => {
       assert.match(finder.over, over)
     }
   }
-  await check({ files: 10 }, 'd/*', 10, /files beyond 10/)
+  await check({ files: 10 }, 'd/*', 10, /files over the limit of 10/)
   await check({ entries: 20 }, 'd/*', 20, /names in directories beyond 20/)
   await check({ depth: 3 }, '**/a.log', 0, /directories below /)
   await check({}, '**/*.log', 51, /^$/)

@@ -245,7 +245,7 @@ esac`)
   assert.equal(source.state.restarts, 1)
   assert.deepEqual(warnings, [])
   await source.stop()
-  assert.equal(source.state.reason, 'it is stopped')
+  assert.equal(source.state.reason, 'stopped')
 })
 
 test('lines that are none, or too long, are counted and leave the next ones alone', async () => {
@@ -292,7 +292,7 @@ test('why it does not run is told once, with the hint', async () => {
     () => absent.source.state.restarts > 0,
     () => absent.source.state,
   )
-  assert.match(absent.warnings.join(' | '), /^[^|]*\/nowhere\/journalctl is not there; install systemd[^|]*$/)
+  assert.match(absent.warnings.join(' | '), /^[^|]*\/nowhere\/journalctl not found; install systemd[^|]*$/)
   assert.match(absent.source.state.reason, /is not there$/)
   assert.match(absent.source.state.hint, /^install systemd/)
   await absent.source.stop()

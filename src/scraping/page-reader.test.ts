@@ -55,9 +55,9 @@ test('the text format is refused as Prometheus refuses it', () => {
     assert.match(fault.reason, reason, text)
     assert.equal(fault.line, line, text)
   }
-  check('a 1\nb\nc 1\n', /no number stands behind the name/, 2)
+  check('a 1\nb\nc 1\n', /no number after the name/, 2)
   check('a', /no number/)
-  check('a{b="c"}', /no number stands behind the labels/)
+  check('a{b="c"}', /no number after the labels/)
   check('a 1\r\n', /no number.*carriage return/)
   check('a 1\n\r\n', /metric name.*carriage return/, 2)
   check('a 1 5 6\n', /behind the timestamp/)
@@ -93,8 +93,8 @@ test('the text format is refused as Prometheus refuses it', () => {
   check('# TYPE a  gauge\n', /no type/)
   check('# TYPE a gauge\r\n', /no type.*carriage return/)
   check('# TYPE a info\n', /no type/)
-  check('# TYPE 9 gauge\n', /no metric's name stands behind TYPE/)
-  check('# HELP \n', /no metric's name stands behind HELP/)
+  check('# TYPE 9 gauge\n', /no metric name after TYPE/)
+  check('# HELP \n', /no metric name after HELP/)
   check('# HELP a \xff\n', /no UTF-8/)
 })
 

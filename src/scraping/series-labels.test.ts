@@ -107,7 +107,7 @@ test('limits are those of Prometheus: with the name, in bytes, before external l
   assert.equal(typeof of({ labels: 3 }), 'object')
   assert.match(
     String(of({ labels: 2 })),
-    /^label_limit exceeded: a series of m has 3 labels, and 2 are allowed$/,
+    /^label_limit exceeded: a series of m has 3 labels; the limit is 2$/,
   )
   assert.equal(typeof of({ labelNameLength: 8 }), 'object')
   assert.match(

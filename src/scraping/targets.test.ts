@@ -112,13 +112,13 @@ test('what is no target says why, in words', () => {
   fault(':80', /is no host with a port/)
   fault('a:0', /from 1 to 65535/)
   fault('a:65536', /from 1 to 65535/)
-  fault({ __address__: 'a', __scheme__: 'ftp' }, /__scheme__ "ftp" is not known: set http or https/)
+  fault({ __address__: 'a', __scheme__: 'ftp' }, /unknown __scheme__ "ftp"; use http or https/)
   fault('a', /__scheme__ "" is not known/, {
     relabel: rules({ target_label: '__scheme__', replacement: '' }),
   })
   fault('a', /^relabelling$/, { relabel: rules({ action: 'drop', source_labels: ['__address__'] }) })
   fault({ __address__: 'a', x: '\ud800' }, /value of x is no valid Unicode/)
-  fault({ __address__: 'a', '': 'x' }, /"" is no name of a label/)
+  fault({ __address__: 'a', '': 'x' }, /"" is not a label name/)
 })
 
 test('labels can ask for another interval and timeout within bounds', () => {

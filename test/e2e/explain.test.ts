@@ -200,7 +200,7 @@ test('what is not seen is explained, with its cause and what fixes it', { skip }
   assert.match(lineOf(unknown, 'seen', /no protocol that svc knows/).hint, /http1, .*redis/)
 
   const tls = await explained(agent, inTls.ports[0]!, 'tls_without_symbols')
-  lineOf(tls, 'tls', /libssl\.so.*the configuration leaves it out/)
+  lineOf(tls, 'tls', /libssl\.so.*excluded by the configuration/)
   assert.notEqual(lineOf(tls, 'seen', /TLS cannot be read/).hint, '')
 
   const early = await explained(agent, old, 'started_before')

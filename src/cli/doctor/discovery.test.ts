@@ -78,7 +78,7 @@ test('a container runtime is looked for below the root of the host', async t => 
     containerRuntime,
     { rootfs },
     'absent',
-    /^no Docker or Podman socket is there; no containerd socket is there$/,
+    /^no Docker or Podman socket found; no containerd socket found$/,
   )
   const answers = (url: string) => {
     if (url === '/version') return '{"ApiVersion":"1.41","Version":"20.10"}'

@@ -111,7 +111,7 @@ test('who does not speak gRPC, and who hangs, is told as such', async t => {
       () => source.state.reason !== '',
     )
     assert.match(source.state.reason, reason)
-    assert.match(source.state.hint, /^see whether "ctr --address .* version" answers on this host$/)
+    assert.match(source.state.hint, /^check that "ctr --address .* version" works on this host$/)
     source.stop()
   }
   const http1 = createHttp1((_, response) => response.end())
@@ -134,7 +134,7 @@ test('a socket that is nowhere is no fault, and one that was named is', async t 
   const nowhere = follow(t, { rootfs: dir })
   assert.deepEqual(
     [nowhere.source.state.reason, nowhere.source.state.hint, nowhere.logged.length],
-    ['no containerd socket is there', '', 0],
+    ['no containerd socket found', '', 0],
   )
   const named = follow(t, { socketPath: join(dir, 'containerd.sock') })
   assert.equal(named.source.state.reason, `there is no socket ${dir}/containerd.sock`)

@@ -133,7 +133,7 @@ test('who does not answer as Docker does is told with a reason, once', async t =
         }),
       /HTTP 500 to \/version: no room/,
     ],
-    [daemon => (daemon.version = () => undefined), /no answer to \/version came within 5000 ms/],
+    [daemon => (daemon.version = () => undefined), /no answer to \/version within 5000 ms/],
     [
       daemon => (daemon.version = answer => answer.end(Buffer.alloc(2 ** 21, 32))),
       /larger than 1048576 bytes/,
@@ -187,11 +187,11 @@ test('a socket that is not there is a reason, and one that somebody left behind 
     return { reason, hint, warned: logged.length }
   }
   assert.deepEqual(state(join(dir, 'file')), {
-    reason: `there is no socket ${dir}/file, which agent.discovery.docker.endpoint names`,
+    reason: `socket ${dir}/file from agent.discovery.docker.endpoint not found`,
     hint: 'start Docker or Podman, or correct agent.discovery.docker.endpoint',
     warned: 1,
   })
-  assert.deepEqual(state(''), { reason: 'no Docker or Podman socket is there', hint: '', warned: 0 })
+  assert.deepEqual(state(''), { reason: 'no Docker or Podman socket found', hint: '', warned: 0 })
 })
 
 test('an address that svc cannot ask is told with its name and what to write, beside who answers', async t => {
@@ -258,7 +258,7 @@ test('a daemon at a port that refuses, or that is meant and silent while another
   const env = { DOCKER_HOST: `tcp://127.0.0.1:${port}` }
   const alone = follow(t, '', { env, rootfs: '/nonexistent' })
   await until('there is a reason', 20_000, () => alone.source.state.reason !== '')
-  assert.equal(alone.source.state.reason, `nobody listens at http://127.0.0.1:${port} (ECONNREFUSED)`)
+  assert.equal(alone.source.state.reason, `nothing listens on http://127.0.0.1:${port} (ECONNREFUSED)`)
   assert.match(alone.source.state.hint, /DOCKER_HOST/)
   alone.source.stop()
   const beside = await scene(t, () => undefined, { endpoint: '', env }, 'run/docker.sock')
@@ -388,7 +388,7 @@ test('one container that cannot be read keeps no other, and is read as soon as i
   await until('there is a reason', 20_000, () => source.state.reason !== '')
   assert.match(
     source.state.reason,
-    /^cannot read container 000000000000: (HTTP 500 .*: locked|its description is no JSON object)$/,
+    /^cannot read container 000000000000: (HTTP 500 .*: locked|the container description is not a JSON object)$/,
   )
   assert.equal(source.state.connected, true)
   ill.is = false

@@ -106,9 +106,9 @@ test('a token that the server does not know is told with a hint', () => {
       await until('the state says so', waitMs, () => source.state.reason !== '')
       assert.match(
         source.state.reason,
-        /^the API server https:\/\/127\.0\.0\.1:\d+ does not know us \(401\)$/,
+        /^the API server https:\/\/127\.0\.0\.1:\d+ rejected our credentials \(401\)$/,
       )
-      assert.equal(source.state.hint, 'renew the token or the certificate of the account')
+      assert.equal(source.state.hint, 'renew the token or certificate of the account')
       writeFileSync(join(serviceAccountDirectory, 'token'), 'right')
       await until('the pod is told', waitMs, () => pods.length === 1)
     },
@@ -139,7 +139,7 @@ test('files that are missing are waited for', () => {
     async ({ source, pods, warnings }) => {
       await until('the state says so', waitMs, () => source.state.reason !== '')
       assert.match(source.state.reason, /^cannot read the token .*later\/token: ENOENT/)
-      assert.equal(source.state.hint, 'set automountServiceAccountToken: true for the pod of svc')
+      assert.equal(source.state.hint, 'set automountServiceAccountToken: true in the pod of svc')
       mkdirSync(serviceAccountDirectory)
       writeFileSync(join(serviceAccountDirectory, 'ca.crt'), certificates.text('ca.pem'))
       writeFileSync(join(serviceAccountDirectory, 'token'), 't')

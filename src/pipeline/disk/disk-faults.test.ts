@@ -397,7 +397,7 @@ test('the signal whose directory cannot be used is named', t => {
   writeFileSync(join(directory, 'v1/default/logs'), '')
   assert.throws(
     () => openStore(directory),
-    /^Error: cannot open the queue in \S+: cannot use its directory of logs: EEXIST.*default\/logs'; look after \S+\/v1\/default\/logs$/,
+    /^Error: cannot open the queue in \S+: cannot use the logs directory: EEXIST.*default\/logs'; check \S+\/v1\/default\/logs$/,
   )
 })
 
@@ -416,7 +416,7 @@ test('a directory without rights is refused with the hint', { skip: withoutRoot 
   const run = spawnSync(process.execPath, ['--input-type=module', '-e', script])
   assert.match(
     String(run.stdout),
-    /^cannot open the queue in \S+: cannot use its directory of logs: EACCES.*; give svc's user the rights to read and write \S+\/logs$/m,
+    /^cannot open the queue in \S+: cannot use the logs directory: EACCES.*; give the svc user read and write access to \S+\/logs$/m,
   )
 })
 
@@ -508,7 +508,7 @@ test('a limit on the size of files ends neither the process nor the queue', t =>
   assert.equal(run.status, 0, String(run.stderr))
   const { state, reason, delivered, drops } = JSON.parse(String(run.stdout))
   assert.equal(state, 'degraded')
-  assert.match(reason, /EFBIG.*; raise the limit on file sizes \(LimitFSIZE= of the service, ulimit -f\)$/)
+  assert.match(reason, /EFBIG.*; raise the file size limit \(LimitFSIZE= of the service, ulimit -f\)$/)
   assert.equal(delivered + drops.disk_error, 100)
   assert.ok(delivered > 50, `${delivered}`)
 })

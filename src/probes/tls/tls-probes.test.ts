@@ -194,7 +194,7 @@ int main(void)
   await hostile.started
   try {
     await make().scan()
-    assert.match(probes.attachments()[0]!.reason, /^SSL_read: the process does not map it as code$/)
+    assert.match(probes.attachments()[0]!.reason, /^SSL_read: the process does not map this part as code$/)
     const other = await lab.loader()
     await other.ask(`load ${path}`)
     probes.noticed(other.pid)
@@ -262,7 +262,7 @@ test('a library of the host is probed before anybody maps it, but not one that i
     .map(({ attached, processes, reason }) => ({ attached, processes, reason }))
   assert.deepEqual(states, [
     { attached: true, processes: 0, reason: '' },
-    { attached: false, processes: 0, reason: 'the configuration leaves it out' },
+    { attached: false, processes: 0, reason: 'excluded by the configuration' },
   ])
   const loader = await lab.loader()
   await loader.ask(`load ${path}`)

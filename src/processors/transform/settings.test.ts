@@ -69,7 +69,7 @@ test('a match that nothing can fulfil is refused', () => {
   match('{span_status: error, min_severity: warn}', /no item is both; make two rules/)
   match(
     '{signal_types: [logs], span_kinds: [server]}',
-    /"span_kinds" asks for traces, which "signal_types" leaves out/,
+    /"span_kinds" matches only traces, which "signal_types" excludes/,
   )
   match('{signal_types: [logs, traces], span_kinds: [server]}', '')
   match('{span_names: [a], span_kinds: [server], span_status: unset}', '')
@@ -103,7 +103,7 @@ test('an action on resources depends on resources only', () => {
   check(acting(on, '{signal_types: [logs], resource_attributes: {a: b}}'), '')
   check(acting(on, '{attributes: {a: b}}'), /cannot depend on "attributes" of an item/)
   check(acting(on, '{span_names: [a]}'), /cannot depend on "span_names"/)
-  check(acting(`${on}, {type: drop}`), /it acts on items and on resources; make two rules/)
+  check(acting(`${on}, {type: drop}`), /the rule has actions on items and on resources; split it into two rules/)
   check(
     acting('{type: sample, on: resource, sample: {ratio: 1}}', '{signal_types: [logs]}'),
     /"sample" cannot act on resources/,
@@ -116,7 +116,7 @@ test('an action on resources depends on resources only', () => {
 
 test('rules need names of their own', () => {
   check('{name: r, actions: []}, {name: s, actions: []}', '')
-  check('{name: r, actions: []}, {name: r, actions: []}', /two rules have the name "r"; give each its own/)
+  check('{name: r, actions: []}, {name: r, actions: []}', /duplicate rule name "r"; give each rule its own/)
   check('{actions: []}', /the key "name" is missing/)
   check('{name: r}', /the key "actions" is missing/)
   check('{name: "", actions: []}', /text that is not empty/)

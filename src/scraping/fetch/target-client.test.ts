@@ -312,11 +312,11 @@ test('a refusal tells the status, what was said and what may be wrong', async t 
     await asked(500),
     `http_status: ${at}: HTTP 500 Internal Server Error ("error collecting metrics")`,
   )
-  assert.equal(await asked(404), `http_status: ${at}: HTTP 404 Not Found: is metrics_path of job x right?`)
-  assert.match(await asked(401), /: the target wants credentials; give job x basic_auth or authorization$/)
+  assert.equal(await asked(404), `http_status: ${at}: HTTP 404 Not Found: check metrics_path of job x`)
+  assert.match(await asked(401), /: the target requires credentials; set basic_auth or authorization in job x$/)
   assert.match(
     await asked(403, { authorization }),
-    /: the target wants other credentials; see authorization of job x$/,
+    /: the target rejected the credentials; check authorization of job x$/,
   )
   assert.match(
     await asked(401, { basic: { username: 'u', password: { text: 'secret' } } }),
@@ -349,7 +349,7 @@ test('a redirect takes nothing to another origin, and nothing comes back with it
   assert.ok(home.sockets.size <= 4 && strange.sockets.size <= 2)
   assert.match(
     await refused(clientOf(t, home.url, { ...access, followRedirects: false })),
-    /^redirect: .*HTTP 301 Moved Permanently: it redirects, and follow_redirects of job x is off$/,
+    /^redirect: .*HTTP 301 Moved Permanently: redirect not followed, as follow_redirects of job x is false$/,
   )
 })
 

@@ -6,7 +6,7 @@ const at = 'scrape_configs[0]'
 
 /** An entry beside `job_name: j` in flow style, the key that is named, and what is said. */
 const cases: readonly (readonly [entry: string, key: string, message: RegExp])[] = [
-  ['foo: 1', 'foo', /^Prometheus has no such key here$/],
+  ['foo: 1', 'foo', /^unknown key, not in Prometheus either$/],
   ['scrape_intervall: 5s', 'scrape_intervall', /did you mean "scrape_interval"\?/],
   ['metric_path: /m', 'metric_path', /did you mean "metrics_path"\?/],
   ['static_config: []', 'static_config', /did you mean "static_configs"\?/],
@@ -18,7 +18,7 @@ const cases: readonly (readonly [entry: string, key: string, message: RegExp])[]
   ['ec2_sd_configs: [{}]', 'ec2_sd_configs', /no discovery of this kind/],
   ['dockerswarm_sd_configs: [{}]', 'dockerswarm_sd_configs', /no discovery of this kind/],
   ['oauth2: {client_id: a}', 'oauth2', /OAuth 2\.0.*credentials_file/],
-  ['scrape_interval: 30', 'scrape_interval', /the number 30; it has no unit; write 30s or 30ms/],
+  ['scrape_interval: 30', 'scrape_interval', /the number 30; no unit; use 30s or 30ms/],
   [
     'scrape_interval: 1.5h',
     'scrape_interval',
@@ -26,13 +26,13 @@ const cases: readonly (readonly [entry: string, key: string, message: RegExp])[]
   ],
   ['scrape_interval: 1m1h', 'scrape_interval', /expected a duration/],
   ['scrape_interval: ""', 'scrape_interval', /expected a duration/],
-  ['scrape_interval: 1ms', 'scrape_interval', /svc takes 100ms or more/],
-  ['scrape_interval: 1y', 'scrape_interval', /svc waits 576h at most/],
+  ['scrape_interval: 1ms', 'scrape_interval', /the minimum is 100ms/],
+  ['scrape_interval: 1y', 'scrape_interval', /the maximum is 576h/],
   ['metrics_path: [a]', 'metrics_path', /expected text, found a list/],
   ['scheme: ftp', 'scheme', /expected http or https, found the text "ftp"/],
   ['params: {x: y}', 'params.x', /expected a list .*; write \[y\]/],
   ['params: [x]', 'params', /expected a map of names/],
-  ['honor_labels: "true"', 'honor_labels', /write true without quotes/],
+  ['honor_labels: "true"', 'honor_labels', /use true without quotes/],
   ['honor_labels: 1', 'honor_labels', /expected true or false, found the number 1/],
   ['honor_timestamps: maybe', 'honor_timestamps', /expected true or false, found the text "maybe"/],
   ['sample_limit: -1', 'sample_limit', /expected a whole number, 0 or more/],
@@ -50,7 +50,7 @@ const cases: readonly (readonly [entry: string, key: string, message: RegExp])[]
     'basic_auth.username_file',
     /write username: "\$\{file:\/path\}" instead/,
   ],
-  ['basic_auth: {user: a}', 'basic_auth.user', /no such key here; known here: username, /],
+  ['basic_auth: {user: a}', 'basic_auth.user', /no such key here; known keys: username, /],
   ['basic_auth: admin', 'basic_auth', /expected the keys of basic_auth .*not shown because it is secret/],
   ['basic_auth: {username: a}, bearer_token: b', 'bearer_token', /basic_auth and bearer_token are given/],
   [
@@ -65,11 +65,11 @@ const cases: readonly (readonly [entry: string, key: string, message: RegExp])[]
     /secret manager; write credentials_file/,
   ],
   ['bearer_token: a, bearer_token_file: b', 'bearer_token_file', /delete one/],
-  ['tls_config: {cert_file: a}', 'tls_config.cert_file', /needs key_file beside it/],
+  ['tls_config: {cert_file: a}', 'tls_config.cert_file', /requires key_file/],
   ['tls_config: {ca: PEM}', 'tls_config.ca', /write it to a file for ca_file/],
-  ['tls_config: {min_version: 1.2}', 'tls_config.min_version', /expected one of TLS10, .*; write TLS12/],
+  ['tls_config: {min_version: 1.2}', 'tls_config.min_version', /expected one of TLS10, .*; use TLS12/],
   ['tls_config: {min_version: TLS13}', 'tls_config.min_version', /TLS 1\.2 and 1\.3/],
-  ['tls_config: {insecure: true}', 'tls_config.insecure', /no such key here; known here: ca, ca_file/],
+  ['tls_config: {insecure: true}', 'tls_config.insecure', /no such key here; known keys: ca, ca_file/],
   ['proxy_url: proxy:3128', 'proxy_url', /begins with neither "http:\/\/" nor "https:\/\/"/],
   ['proxy_url: "socks5://a:1"', 'proxy_url', /not SOCKS/],
   ['proxy_from_environment: true', 'proxy_from_environment', /write proxy_url/],
@@ -87,7 +87,7 @@ const cases: readonly (readonly [entry: string, key: string, message: RegExp])[]
     'static_configs[0].targets[0]',
     /a target is host:port; .*metrics_path/,
   ],
-  ['static_configs: [{targets: [a, ""]}]', 'static_configs[0].targets[1]', /is empty; write host:port/],
+  ['static_configs: [{targets: [a, ""]}]', 'static_configs[0].targets[1]', /is empty; use host:port/],
   ['static_configs: [{targets: a}]', 'static_configs[0].targets', /expected a list .*write \[a\]/],
   ['static_configs: [{target: [a]}]', 'static_configs[0].target', /did you mean "targets"\?/],
   ['static_configs: {targets: [a]}', 'static_configs', /expected a list .*, found a map of keys/],
@@ -113,7 +113,7 @@ const cases: readonly (readonly [entry: string, key: string, message: RegExp])[]
     'docker_sd_configs[0].filters',
     /action keep/,
   ],
-  ['kubernetes_sd_configs: [{}]', 'kubernetes_sd_configs[0].role', /is missing: one of pod/],
+  ['kubernetes_sd_configs: [{}]', 'kubernetes_sd_configs[0].role', /is missing; use one of pod/],
   ['kubernetes_sd_configs: [{role: pods}]', 'kubernetes_sd_configs[0].role', /expected one of pod, service/],
   [
     'kubernetes_sd_configs: [{role: pod, api_server: "https://a"}]',
@@ -186,11 +186,11 @@ test('jobs that contradict each other are told', () => {
   )
   check(
     'scrape_configs: [{job_name: a, scrape_timeout: 40s}]',
-    /^collectors\.prometheus\.scrape_configs\[0\]\.scrape_timeout: is 40s, and the interval is 30s \(collectors\.prometheus\.scrape_interval\)/,
+    /^collectors\.prometheus\.scrape_configs\[0\]\.scrape_timeout: is 40s, longer than the interval of 30s \(collectors\.prometheus\.scrape_interval\)/,
   )
   check(
     'scrape_configs: [{job_name: a, scrape_interval: 5s, scrape_timeout: 6s}]',
-    /scrape_timeout: is 6s, and the interval is 5s;/,
+    /scrape_timeout: is 6s, longer than the interval of 5s;/,
   )
   check('scrape_configs: [{job_name: a, foo: 1, scheme: x}, {job_name: b, bar: 2}]', /foo/, /scheme/, /bar/)
 })

@@ -183,7 +183,7 @@ test('own keys that contradict each other are told', () => {
   check(target('address: "::1"'), /write "\[::1\]:port"/)
   check(target('address: "unix:/run/x:y"'), /expected host:port/)
   check(target('address: "unix:/run/x", scheme: https'), /http with sockets; delete the scheme/)
-  check(target('address: a, metrics_path: "/m?x=y"'), /write "\/m", and what follows "\?" as params/)
+  check(target('address: a, metrics_path: "/m?x=y"'), /write "\/m", and params for the query after "\?"/)
   check(
     target('address: a, headers: {authorization: b}, bearer_token: t'),
     /bearer_token and the header Authorization, .*; delete the other/,

@@ -239,7 +239,7 @@ test('what changes nothing is told', () => {
   }
   check(
     'extra_scrape_metrics: true',
-    /^collectors\.prometheus\.scrape_configs\[0\]\.extra_scrape_metrics changes nothing: /,
+    /^collectors\.prometheus\.scrape_configs\[0\]\.extra_scrape_metrics has no effect: /,
   )
   check(
     'enable_http2: true, scrape_protocols: [OpenMetricsText1.0.0, OpenMetricsText0.0.1, PrometheusText1.0.0, PrometheusText0.0.4]',

@@ -114,7 +114,7 @@ test('depth and size of an element have their bounds', async () => {
   const large = `[{},{"targets":["${'x'.repeat(4 * 1024 * 1024)}"]}]`
   assert.match(
     String(await fromJson(large)),
-    /^element 2 of the list is larger than 4194304 bytes; divide it$/,
+    /^element 2 of the list is larger than 4194304 bytes; split it$/,
   )
 })
 
@@ -135,5 +135,5 @@ test('a list that is too much for the parser of YAML is refused before it', asyn
   for (const text of ['['.repeat(many), `- ["${'\\q'.repeat(many / 2)}"]`, `- [${','.repeat(many)}]`])
     await assert.rejects(async () => {
       for await (const _ of yamlElements(text));
-    }, /^Error: it has more than 200,000 names, values and signs in what begins at line 1; make it smaller$/)
+    }, /^Error: it has more than 200,000 names, values and signs in the part from line 1; make it smaller$/)
 })

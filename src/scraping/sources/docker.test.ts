@@ -134,7 +134,7 @@ test('containers are targets by their ports and networks', async t => {
   }
   await check(undefined, /HTTP 500 to \/v1\.41\/containers\/json: no/)
   await check('[{', /it is no JSON/)
-  await check({}, /it is no list/)
+  await check({}, /not a list/)
   answers['/containers/json'] = [7, null, {}, { Id: 'x', Names: 7 }, { Id: 'y', Names: ['/y'], Ports: 'z' }]
   await told.has('', source)
   assert.equal(source.state.connected, true)

@@ -81,8 +81,8 @@ test('what is no list keeps the last targets, and has a reason without secrets',
   }
   await check(json([], 'text/html'), /its content type is "text\/html"/)
   await check(json('[{"targets":['), /it is no JSON/)
-  await check(json({ targets: ['a:1'] }), /it is no list/)
-  await check(json([{ targets: [1] }]), /target 1 of group 1 is no text/)
+  await check(json({ targets: ['a:1'] }), /not a list/)
+  await check(json([{ targets: [1] }]), /target 1 of group 1 is not a string/)
   await check(json([null]), /group 1 is no object/)
   await check(json([{ targets: ['a:1', 'unix:/run/docker.sock'] }]), /target 2 of group 1 is a Unix socket/)
   await check(json('', 'text/plain', 503), /HTTP 503/)

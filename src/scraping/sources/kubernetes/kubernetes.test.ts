@@ -394,7 +394,7 @@ test('endpoints that stand for more than all memory are cut, and named', async (
   start({ role: 'endpoints' })
   await isAtFault(
     source,
-    /^endpoints shop\/huge stand for more targets than fit, of which some are left out$/,
+    /^endpoints shop\/huge have too many targets; some are left out$/,
   )
   await until('some are told', 20_000, () => told.targets.length > 10_000)
   assert.ok(told.targets.length < 100_000)
@@ -563,6 +563,6 @@ test('without a cluster it says what to do', async () => {
   )
   source.start()
   await isAtFault(source, /this is no pod/)
-  assert.match(source.state.hint, /run svc in a pod, or name a kubeconfig in kubeconfig_file/)
+  assert.match(source.state.hint, /run svc in a pod, or set kubeconfig_file/)
   assert.equal(source.state.connected, false)
 })
