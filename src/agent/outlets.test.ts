@@ -308,7 +308,7 @@ test('a destination that cannot be made is refused, and previous configuration s
   )
   await check(
     { ...secure, SVC_OTLP_TLS_CERT_FILE: garbage, SVC_OTLP_TLS_KEY_FILE: garbage },
-    /^Error: cannot export traces: OpenSSL refuses .*cert_file .*garbage\.pem.*; correct otlp\.traces\.tls/,
+    /^Error: cannot export traces: OpenSSL rejected .*cert_file .*garbage\.pem.*; correct otlp\.traces\.tls/,
   )
   assert.equal(receiver.counts.connections, 1)
 })
@@ -387,7 +387,7 @@ test('renewed files of TLS are taken up by a new connection', async t => {
   assert.equal(receiver.counts.connections, 2)
   // A pair that does not fit is told before anything is closed.
   copyFileSync(file('client.key'), key)
-  assert.throws(() => outlets.prepare(configOf(env), renewed), /OpenSSL refuses .*key_file/)
+  assert.throws(() => outlets.prepare(configOf(env), renewed), /OpenSSL rejected .*key_file/)
   assert.equal(await sendOfEach(outlets), 3)
   assert.equal(receiver.counts.connections, 2)
 })

@@ -226,7 +226,7 @@ test('an invalid file is refused with every problem, and no secret is told', asy
   assert.equal(JSON.stringify(redacted(reloader.current.config, reloader.current.origins)), running)
   assert.match(
     reloader.state.lastError,
-    /^configuration rejected: .*config\.yaml:2:3: otlp\.endpiont: .*; previous configuration still active$/,
+    /^reload rejected: .*config\.yaml:2:3: otlp\.endpiont: .*; previous configuration still active$/,
   )
   assert.deepEqual([reloader.state.lastSuccessful, reloader.state.failures], [false, 1])
   assert.match(reloader.state.place, /config\.yaml:2:3$/)
@@ -409,7 +409,7 @@ test('a file that is gone is a problem, told once, and the old configuration goe
   await until('it is missed', () => log.length > 0)
   assert.match(
     log[0]!.msg,
-    /config\.yaml: cannot read the configuration: there is no such file; previous configuration still active$/,
+    /config\.yaml: cannot read the configuration: no such file; previous configuration still active$/,
   )
   assert.equal(reloader.current.config.log_level, 'warn')
   write(`log_level: error\n${hot}`)

@@ -411,7 +411,7 @@ export function reloadMessage(outcome: ReloadOutcome): string {
     case 'unchanged':
       return `configuration is unchanged${waiting(outcome.restart)}`
     case 'invalid':
-      return `configuration rejected: ${named(lines(outcome.problems), '; ')}; previous configuration still active`
+      return `reload rejected: ${named(lines(outcome.problems), '; ')}; previous configuration still active`
     case 'failed': {
       const end = outcome.partial ? 'applied in part; restart svc' : 'previous configuration still active'
       return `cannot apply the configuration: ${outcome.part}: ${outcome.error}; ${end}`

@@ -31,11 +31,11 @@ test('a fixture that is none is an error', async t => {
     const root = treeOf(t, { 'proc/results.json': content })
     return (await readWith(qdisc, { fixtures: join(root, 'proc') })).reason
   }
-  assert.match(await read(''), /results\.json: no JSON/)
-  assert.match(await read('[1]'), /results\.json: no JSON/)
-  assert.match(await read('[{"Bytes": "many"}]'), /bytes is no number/)
-  assert.match(await read('[{"Kind": {}}]'), /kind is no text/)
-  assert.match((await readWith(qdisc, { fixtures: '/no/such/place' })).reason, /it is not there/)
+  assert.match(await read(''), /results\.json: not JSON/)
+  assert.match(await read('[1]'), /results\.json: not JSON/)
+  assert.match(await read('[{"Bytes": "many"}]'), /bytes is not a number/)
+  assert.match(await read('[{"Kind": {}}]'), /kind is not a string/)
+  assert.match((await readWith(qdisc, { fixtures: '/no/such/place' })).reason, /: not found/)
 })
 
 test('the kernel tells root disciplines with what they did', { skip: withoutNamespaces }, t => {

@@ -162,7 +162,7 @@ test('when all fail, each has its reason and its hint, and there is one warning'
     reason,
     /^aws: cannot read .*HttpPutResponseHopLimit.*; oracle: cannot read .*no JSON but text\/html/,
   )
-  assert.match(hint, /--http-put-response-hop-limit 2; let svc reach http:.*cloud\.oracle\.enabled to false$/)
+  assert.match(hint, /--http-put-response-hop-limit 2; allow svc to reach http:.*cloud\.oracle\.enabled to false$/)
   const asksBefore = wrong.questions.length
   await until(() => wrong.questions.length > asksBefore + 2, 'it is asked again')
   assert.deepEqual(warnings, [{ reason, hint }])
@@ -325,5 +325,5 @@ test('a service that cannot be reached is given up in time, and the hint names i
   const { reason, hint } = namespace.run(script) as { reason: string; hint: string }
   assert.match(reason, /^aws: cannot read http:\/\/169\.254\.169\.254\/latest\/api\/token: /)
   assert.match(reason, /no connection within 300 ms|EHOSTUNREACH/)
-  assert.match(hint, /let svc reach http:\/\/169\.254\.169\.254 past firewalls/)
+  assert.match(hint, /allow svc to reach http:\/\/169\.254\.169\.254 \(firewalls/)
 })

@@ -85,7 +85,7 @@ test('a backlog that was packed by other settings is sent by those of now', asyn
   const broken = { ...packed, body: packed.body.subarray(0, 20) }
   const error = await failure(open(t, receiver.endpoint, { compression: 'none' }).send(broken, never))
   assert.deepEqual([error.type, error.retryable], ['internal', false])
-  assert.match(error.message, /cannot export traces to 127\.0\.0\.1:\d+: cannot unpack a batch of traces/)
+  assert.match(error.message, /cannot export traces to 127\.0\.0\.1:\d+: cannot decompress a batch of traces/)
 })
 
 test('a receiver that refuses zstd gets gzip, and the operator the way to spare that', {
@@ -284,7 +284,7 @@ test('a redirect is not followed, and its place is named without secrets', async
   }
   await check(
     'https://u:hunter2@b/v1/traces?x=hunter2',
-    /it redirects to https:\/\/b\/v1\/traces: write that into/,
+    /redirect to https:\/\/b\/v1\/traces; set otlp\.endpoint/,
   )
   await check('/elsewhere', /svc does not follow redirects/)
   await check(undefined, /svc does not follow redirects/)

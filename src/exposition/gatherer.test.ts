@@ -217,6 +217,6 @@ test('one that is late and in time by turns, as a client may make it, is told on
   fails = false
   t.mock.timers.tick(60_000)
   await flip()
-  assert.match(of('slow').at(-1)!, /not done within.*"repeated":19/)
+  assert.match(of('slow').at(-1)!, /timed out after.*"repeated":19/)
   assert.deepEqual([of('slow').length, of('other').length], [3, 2])
 })

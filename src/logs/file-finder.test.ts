@@ -144,7 +144,7 @@ test('a walk is bounded, and says what it left out', async t => {
     }
   }
   await check({ files: 10 }, 'd/*', 10, /files over the limit of 10/)
-  await check({ entries: 20 }, 'd/*', 20, /names in directories beyond 20/)
+  await check({ entries: 20 }, 'd/*', 20, /directory entries over the limit of 20/)
   await check({ depth: 3 }, '**/a.log', 0, /directories below /)
   await check({}, '**/*.log', 51, /^$/)
 })

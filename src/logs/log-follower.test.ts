@@ -289,7 +289,7 @@ test('a rotation that was packed before it was read is told', async t => {
   assert.equal(second.follower.state.lostRotations, 1)
   assert.match(
     second.warnings.join(),
-    /app\.log could not be read to its end: it was compressed to .*\.1\.gz/,
+    /app\.log not read to its end: it was compressed to .*\.1\.gz/,
   )
 })
 

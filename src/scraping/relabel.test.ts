@@ -251,7 +251,7 @@ test('a rule that cannot be says where and what to do', () => {
   refused({ action: 'constructor', target_label: 'a' }, ['action', /no action/])
   refused({}, ['target_label', /replace requires a label name/])
   refused({ target_label: '' }, ['target_label', /replace needs/])
-  refused({ target_label: ['a'] }, ['target_label', /is no text/], ['target_label', /replace needs/])
+  refused({ target_label: ['a'] }, ['target_label', /is not text/], ['target_label', /replace requires/])
   refused({ target_label: 'a', regex: '(' }, ['regex', /unterminated group.*RE2/])
   refused({ target_label: 'a', regex: '(?=a)' }, ['regex', /looks around/])
   refused({ target_label: 'a', regex: 'a)|(b' }, ['regex', /cannot be used/])
@@ -273,7 +273,7 @@ test('a rule that cannot be says where and what to do', () => {
   refused({ action: 'keepequal', target_label: 'a', regex: 'x' }, ['regex', /source_labels and target_label/])
   refused({ action: 'dropequal', target_label: 'a', separator: '-' }, [
     'separator',
-    /dropequal takes nothing but/,
+    /dropequal allows only/,
   ])
   refused({ action: 'labeldrop', source_labels: ['a'] }, ['source_labels', /nothing but regex/])
   refused({ action: 'labelkeep', target_label: 'a' }, ['target_label', /nothing but regex/])

@@ -103,7 +103,7 @@ test('what is no target says why, in words', () => {
   }
   fault({ x: 'y' }, /no __address__: tell one in the source/)
   fault('http://a/metrics', /"http:\/\/a\/metrics" is a URL: write host:port/)
-  fault('a/metrics', /has a path: write it as __metrics_path__/)
+  fault('a/metrics', /has a path; set it as __metrics_path__/)
   fault('::1', /is no host with a port: .*\[::1\]:port/)
   fault('a:b', /is no host with a port/)
   fault('a b', /is no host with a port/)
@@ -217,7 +217,7 @@ test('beyond the limit there are none, and each says so', () => {
   assert.equal(targetsOf(job, [group(['a', 'b', 'b'])]).targets.length, 2)
   const { targets, dropped, droppedTotal } = targetsOf(job, [group(['a', 'b']), group(['c'])])
   assert.deepEqual([targets.length, droppedTotal], [0, 3])
-  assert.match(dropped[2]!.reason, /^target_limit exceeded: 3 targets, and 2 are allowed; raise target_limit/)
+  assert.match(dropped[2]!.reason, /^target_limit exceeded: 3 targets, the limit is 2; raise target_limit/)
   assert.equal(dropped[2]!.discovered.get('__address__'), 'c')
 })
 

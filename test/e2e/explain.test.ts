@@ -191,7 +191,7 @@ test('what is not seen is explained, with its cause and what fixes it', { skip }
   assert.match(lineOf(left, 'selected', /exclude_ports has/).hint, new RegExp(`take ${excluded} out`))
 
   const unselected = await explained(agent, port, 'not_selected')
-  assert.match(lineOf(unselected, 'selected', /discovery\.exclude\[0\] means it/).hint, /open_ports: "\d+"/)
+  assert.match(lineOf(unselected, 'selected', /discovery\.exclude\[0\] matches/).hint, /open_ports: "\d+"/)
   assert.match(unselected.title, new RegExp(`^port ${port} → pid ${leftOut.child.pid} .*node`))
 
   const socket: Socket = connect(echo, '127.0.0.1')

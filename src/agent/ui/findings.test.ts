@@ -189,7 +189,7 @@ test('a reload that was refused is a warning of its own', () => {
     lastSuccessful: false,
     lastAttemptMs: 0,
     lastError:
-      'configuration rejected: svc.yaml:1:1: a: unknown key; previous configuration still active',
+      'reload rejected: svc.yaml:1:1: a: unknown key; previous configuration still active',
     hint: 'correct that',
   })
   const found = new Findings(partsOf({ traces: sent }, { reloads } as Partial<UiParts>)).of([], 0)

@@ -137,7 +137,7 @@ test('a socket that is nowhere is no fault, and one that was named is', async t 
     ['no containerd socket found', '', 0],
   )
   const named = follow(t, { socketPath: join(dir, 'containerd.sock') })
-  assert.equal(named.source.state.reason, `there is no socket ${dir}/containerd.sock`)
+  assert.equal(named.source.state.reason, `socket ${dir}/containerd.sock not found`)
   assert.match(named.source.state.hint, /agent\.discovery\.docker\.endpoint/)
   assert.equal(named.logged.length, 1)
 })

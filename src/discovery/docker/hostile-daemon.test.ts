@@ -123,7 +123,7 @@ test('who does not answer as Docker does is told with a reason, once', async t =
     ],
     [
       daemon => (daemon.version = answer => json(answer, { ApiVersion: '1.23' })),
-      /version 1\.23 .* 1\.24 is needed/,
+      /Engine API 1\.23 .* 1\.24 or newer is required/,
     ],
     [
       daemon =>
@@ -138,7 +138,7 @@ test('who does not answer as Docker does is told with a reason, once', async t =
       daemon => (daemon.version = answer => answer.end(Buffer.alloc(2 ** 21, 32))),
       /larger than 1048576 bytes/,
     ],
-    [daemon => (daemon.version = answer => answer.destroy()), /broke off|hang up/],
+    [daemon => (daemon.version = answer => answer.destroy()), /was cut off|hang up/],
     [daemon => (daemon.events = answer => answer.writeHead(403).end()), /HTTP 403 to .*\/events/],
     [daemon => (daemon.list = answer => answer.end('{}')), /list of containers is no JSON list/],
     [
@@ -147,7 +147,7 @@ test('who does not answer as Docker does is told with a reason, once', async t =
           answer.writeHead(200, { 'content-length': '1000' }).write('[')
           setTimeout(() => answer.destroy(), 20)
         }),
-      /broke off/,
+      /was cut off/,
     ],
     [
       daemon =>
@@ -263,7 +263,7 @@ test('a daemon at a port that refuses, or that is meant and silent while another
   alone.source.stop()
   const beside = await scene(t, () => undefined, { endpoint: '', env }, 'run/docker.sock')
   await until('the other answers', 20_000, () => beside.source.state.connected)
-  assert.match(beside.source.state.reason, /^nobody listens at http:/)
+  assert.match(beside.source.state.reason, /^nothing listens on http:/)
   assert.notEqual(beside.source.state.hint, '')
 })
 

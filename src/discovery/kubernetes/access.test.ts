@@ -220,7 +220,7 @@ test('a node that has no pods, and was only guessed, is pointed out', () => {
   })
   return run({ tls }, options, async ({ source }) => {
     await until('it is connected', waitMs, () => source.state.connected)
-    assert.match(source.state.reason, /^the cluster has no pod on a node called "/)
+    assert.match(source.state.reason, /^no pod in the cluster runs on a node called "/)
     assert.match(source.state.hint, /agent\.discovery\.kubernetes\.node_name/)
   })
 })

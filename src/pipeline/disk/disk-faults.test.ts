@@ -112,7 +112,7 @@ test('a full disk costs nothing while memory has room, and what waits there is w
   for (let n = 6; n <= 10; n++) queue.push(numbered(n, 100, 1 << n))
   assert.equal(queue.items, 55)
   assert.equal(store.state.state, 'degraded')
-  assert.match(store.state.reason, /ENOSPC: made to fail; free bytes or inodes on the file system of /)
+  assert.match(store.state.reason, /ENOSPC: made to fail; free space or inodes on the file system of /)
   const taken = [1, 2, 3, 4, 5, 6].map(() => queue.take()!)
   assert.deepEqual(taken.map(told), [1, 2, 3, 4, 5, 6], 'in order, what is on the disk first')
   for (const at of [5, 1]) queue.putBack(taken[at]!)
@@ -235,7 +235,7 @@ test('below the reserve the disk counts as full, before it is', async t => {
   assert.equal(store.state.state, 'degraded')
   assert.match(
     store.state.reason,
-    /has 50 MiB free, and svc leaves 64 MiB to others; free 15 MiB there, or set /,
+    /has 50 MiB free; svc keeps 64 MiB free for other programs; free 15 MiB there, or set /,
   )
   free = 70 * Mi
   await until(() => store.state.state === 'ok', 'there is room again')

@@ -36,7 +36,7 @@ test('an action needs what belongs to its type, and takes nothing else', () => {
     const match = '{signal_types: [logs]}'
     check(acting(`{type: ${type}, ${type}: ${how}}`, match), '')
     check(acting(`{type: ${type}}`, match), new RegExp(`of type "${type}" needs "${type}\\.\\w+"`))
-    check(acting(`{type: drop, ${type}: ${how}}`, match), new RegExp(`of type "drop" takes no "${type}"`))
+    check(acting(`{type: drop, ${type}: ${how}}`, match), new RegExp(`of type "drop" does not allow "${type}"`))
   }
   check(acting('{type: drop}'), '')
   check(acting('{type: drop, drop: {}}'), '')
@@ -48,7 +48,7 @@ test('patterns and replacements are tried when they are read', () => {
   check(replace('{key: a, pattern: x, replacement: $1}'), /names the group \$1, which the pattern has not/)
   check(
     acting('{type: replace_body, replace_body: {pattern: (x), replacement: $2}}', '{signal_types: [logs]}'),
-    /pattern of "replace_body" cannot be used: it names the group \$2/,
+    /invalid pattern in "replace_body": group \$2/,
   )
   const extract = (pattern: string) =>
     acting(`{type: extract_attributes, extract_attributes: {key: a, pattern: "${pattern}"}}`)
@@ -65,7 +65,7 @@ test('patterns and replacements are tried when they are read', () => {
 
 test('a match that nothing can fulfil is refused', () => {
   const match = (keys: string, want: RegExp | '') => check(acting('{type: drop}', keys), want)
-  match('{metric_names: [a], span_names: [b]}', /"metric_names" asks for metrics and "span_names" for traces/)
+  match('{metric_names: [a], span_names: [b]}', /"metric_names" matches only metrics and "span_names" only traces/)
   match('{span_status: error, min_severity: warn}', /no item is both; make two rules/)
   match(
     '{signal_types: [logs], span_kinds: [server]}',
@@ -83,7 +83,7 @@ test('a match that nothing can fulfil is refused', () => {
 
 test('an action on what an item has not is refused', () => {
   const set = '{type: set_severity, set_severity: {severity: warn}}'
-  check(acting(set), /acts on logs only; write "signal_types: \[logs\]" into "match"/)
+  check(acting(set), /works only on logs; add "signal_types: \[logs\]" to "match"/)
   check(acting(set, '{signal_types: [logs, traces]}'), /acts on logs only/)
   check(acting(set, '{min_severity: info}'), '')
   check(acting('{type: set_severity, set_severity: {severity: ""}}', '{signal_types: [logs]}'), /is empty/)

@@ -95,7 +95,7 @@ test('a kernel that hides its addresses, or tells nothing, says so', () => {
   check('', '[kernel: no symbols]')
   check(`${'f'.repeat(200_000)}\nzz\n\n t\nffffffff81000000 T\n`, '[kernel: no symbols]')
   const absent = new KernelSymbols({ kallsyms: '/nowhere' })
-  assert.equal(absent.find(1), '[kernel: /nowhere cannot be read: ENOENT]')
+  assert.equal(absent.find(1), '[kernel: cannot read /nowhere: ENOENT]')
   absent.close()
 })
 

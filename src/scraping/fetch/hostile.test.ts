@@ -136,7 +136,7 @@ check(
 check(
   'interim answers without end',
   socket => pour(socket, 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(100)),
-  /^broken: .*HTTP 100 and nothing else/,
+  /^broken: .*only HTTP 100, and no final response/,
 )
 check(
   'another protocol is switched to',
@@ -151,7 +151,7 @@ check(
 check(
   'chunks without their end',
   socket => socket.end(`${ok}Transfer-Encoding: chunked\r\n\r\n4\r\na 1\n\r\n`),
-  /^broken: .*broke off after 4 bytes/,
+  /^broken: .*cut off after 4 bytes/,
 )
 check(
   'two lengths',
@@ -165,7 +165,7 @@ check(
     socket.write(`${ok}Content-Length: 100\r\n\r\na 1\n`)
     setTimeout(() => socket.resetAndDestroy(), 20)
   },
-  /^broken: .*(ECONNRESET|broke off)/,
+  /^broken: .*(ECONNRESET|cut off)/,
 )
 check('a connection that is closed without an answer', socket => socket.end(), /^broken: .*without an answer/)
 check(
@@ -201,13 +201,13 @@ check(
 check(
   'gzip that is none',
   socket => socket.write(answer('a 1\n', { 'Content-Encoding': 'gzip' })),
-  /^bad_encoding: .*cannot be read/,
+  /^bad_encoding: .*cannot decompress gzip/,
 )
 check(
   'gzip that is cut',
   socket =>
     socket.write(answer(gzipSync('a 1\n'.repeat(1000)).subarray(0, 20), { 'Content-Encoding': 'gzip' })),
-  /^bad_encoding: .*cannot be read/,
+  /^bad_encoding: .*cannot decompress gzip/,
 )
 for (const encoding of ['deflate', 'br', 'zstd', 'gzip, gzip'])
   check(
@@ -223,17 +223,17 @@ check(
 check(
   'redirects in a circle',
   socket => socket.write(answer('', { Location: '/metrics' }, '302 Found')),
-  /^redirect: .*more than 10 times/,
+  /^redirect: .*more than 10 redirects/,
 )
 check(
   'a redirect to a file',
   socket => socket.write(answer('', { Location: 'file:///etc/shadow' }, '302 Found')),
-  /^redirect: .*\(HTTP 302\), and its scheme file is not fetched/,
+  /^redirect: .*\(HTTP 302\): scheme file is not supported/,
 )
 check(
   'a redirect to a socket',
   socket => socket.write(answer('', { Location: 'unix:/run/docker.sock:/info' }, '302 Found')),
-  /^redirect: .*its scheme unix is not fetched/,
+  /^redirect: .*scheme unix is not supported/,
 )
 check(
   'a refusal without end',

@@ -28,7 +28,7 @@ test('what tells no format is a fault, unless there is something to fall back to
   check('text/html', `Content-Type "text/html" is not a metrics format${hint}`)
   check(
     'text/html',
-    'openmetrics: the target\'s Content-Type "text/html" is none of metrics; parsed as OpenMetrics',
+    'openmetrics: Content-Type "text/html" is not a metrics format; parsed as OpenMetrics',
     'openmetrics',
   )
   check('text', `Content-Type "text" is not a metrics format${hint}`)
@@ -45,7 +45,7 @@ test('what tells no format is a fault, unless there is something to fall back to
     `text/plain;${' '.repeat(100_000)}x`,
   ]) {
     const verdict = formatOf(text, '')
-    assert.ok('fault' in verdict && verdict.fault.includes('cannot be read'), text)
+    assert.ok('fault' in verdict && verdict.fault.includes('invalid Content-Type'), text)
     const fallen = formatOf(text, 'text')
     assert.ok('format' in fallen && fallen.format === 'text' && fallen.guessed !== '')
   }

@@ -48,7 +48,7 @@ const cases: readonly (readonly [entry: string, key: string, message: RegExp])[]
   [
     'basic_auth: {username_file: a}',
     'basic_auth.username_file',
-    /write username: "\$\{file:\/path\}" instead/,
+    /use username: "\$\{file:\/path\}"/,
   ],
   ['basic_auth: {user: a}', 'basic_auth.user', /no such key here; known keys: username, /],
   ['basic_auth: admin', 'basic_auth', /expected the keys of basic_auth .*not shown because it is secret/],
@@ -73,7 +73,7 @@ const cases: readonly (readonly [entry: string, key: string, message: RegExp])[]
   ['proxy_url: proxy:3128', 'proxy_url', /begins with neither "http:\/\/" nor "https:\/\/"/],
   ['proxy_url: "socks5://a:1"', 'proxy_url', /not SOCKS/],
   ['proxy_from_environment: true', 'proxy_from_environment', /write proxy_url/],
-  ['no_proxy: a', 'no_proxy', /without proxy_url there is nothing/],
+  ['no_proxy: a', 'no_proxy', /no effect without proxy_url/],
   [
     'http_headers: {Authorization: {values: [a]}}',
     'http_headers.Authorization',
@@ -105,7 +105,7 @@ const cases: readonly (readonly [entry: string, key: string, message: RegExp])[]
   ['http_sd_configs: [{url: "a:1"}]', 'http_sd_configs[0].url', /begins with neither/],
   ['http_sd_configs: [{url: "http://"}]', 'http_sd_configs[0].url', /no host/],
   ['dns_sd_configs: [{}]', 'dns_sd_configs[0].names', /give at least one/],
-  ['dns_sd_configs: [{names: [a], type: A}]', 'dns_sd_configs[0].port', /records of type A tell none/],
+  ['dns_sd_configs: [{names: [a], type: A}]', 'dns_sd_configs[0].port', /records of type A have no port/],
   ['dns_sd_configs: [{names: [a], type: TXT}]', 'dns_sd_configs[0].type', /expected one of SRV, A/],
   ['docker_sd_configs: [{}]', 'docker_sd_configs[0].host', /unix:\/\/\/var\/run\/docker\.sock/],
   [
@@ -135,7 +135,7 @@ const cases: readonly (readonly [entry: string, key: string, message: RegExp])[]
     'kubernetes_sd_configs[0].attach_metadata.namespace',
     /labels of namespaces/,
   ],
-  ['relabel_configs: [{}]', 'relabel_configs[0].target_label', /needs the name of a label/],
+  ['relabel_configs: [{}]', 'relabel_configs[0].target_label', /requires a label name/],
   ['relabel_configs: [~]', 'relabel_configs[0]', /found an empty entry/],
   ['relabel_configs: [{action: kep, source_labels: [a]}]', 'relabel_configs[0].action', /write keep/],
   ['relabel_configs: [{target_label: a, regex: "("}]', 'relabel_configs[0].regex', /cannot be used/],
@@ -182,7 +182,7 @@ test('jobs that contradict each other are told', () => {
   check('scrape_configs: {job_name: a}', /^scrape_configs: expected a list/)
   check(
     'scrape_configs: [{job_name: a}, {job_name: b}, {job_name: a}]',
-    /^scrape_configs\[2\]\.job_name: scrape_configs\[0\] has the name "a", too/,
+    /^scrape_configs\[2\]\.job_name: duplicate job name "a", already used by scrape_configs\[0\]/,
   )
   check(
     'scrape_configs: [{job_name: a, scrape_timeout: 40s}]',

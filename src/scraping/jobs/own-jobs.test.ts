@@ -189,7 +189,7 @@ test('own keys that contradict each other are told', () => {
     /bearer_token and the header Authorization, .*; delete the other/,
   )
   check(target('address: a, bearer_token: t, basic_auth: {username: u}'), /delete the other/)
-  check(target('address: a, tls: {cert_file: c}'), /tls\.cert_file needs tls\.key_file beside it/)
+  check(target('address: a, tls: {cert_file: c}'), /tls\.cert_file requires tls\.key_file/)
   check(target('address: a, headers: {Host: b}'), /svc sets this header itself/)
   check(target('address: a, labels: {"": b}'), /a label without a name/)
   check('http_sd: [{url: ""}]', /url is empty/)

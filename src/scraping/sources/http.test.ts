@@ -79,11 +79,11 @@ test('what is no list keeps the last targets, and has a reason without secrets',
     assert.equal(source.state.connected, false)
     assert.equal(told.addresses, 'a:1')
   }
-  await check(json([], 'text/html'), /its content type is "text\/html"/)
+  await check(json([], 'text/html'), /expected content type application\/json, got "text\/html"/)
   await check(json('[{"targets":['), /it is no JSON/)
   await check(json({ targets: ['a:1'] }), /not a list/)
   await check(json([{ targets: [1] }]), /target 1 of group 1 is not a string/)
-  await check(json([null]), /group 1 is no object/)
+  await check(json([null]), /group 1 is not an object/)
   await check(json([{ targets: ['a:1', 'unix:/run/docker.sock'] }]), /target 2 of group 1 is a Unix socket/)
   await check(json('', 'text/plain', 503), /HTTP 503/)
   await check(json(' '.repeat(16 * 1024 * 1024 + 1)), /16777216 bytes/)

@@ -118,7 +118,7 @@ test('every role at a real API server', { skip: withoutKubeApiserver }, async t 
       endpointslice_port: '9090',
       ...ofPod,
     })
-  else await isAtFault(open('endpointslice').source, /cannot list endpointslices at .*: it answers HTTP 404/)
+  else await isAtFault(open('endpointslice').source, /cannot list endpointslices at .*: HTTP 404/)
   await check('ingress', 'shop.example.com', { ingress_path: '/a', ingress_scheme: 'http' })
 
   // Who may see nothing says so, and goes on as soon as it may; changes come by the watch.
