@@ -186,7 +186,7 @@ test('what cannot be written is refused before anything is recorded', async () =
     check(['-d', '500ms'], 2, /--duration must be whole seconds/),
     check(['-k', 'offcpu'], 2, /unknown kind "offcpu"; did you mean off-cpu\?/),
     check(['-k', 'memory', '-r', '9'], 2, /--rate is for the kind cpu/),
-    check(['0'], 2, /process 0 not found/),
+    check(['0'], 2, /there is no process 0/),
     check(['-r', '0'], 2, /--rate must be a whole number from 1 to 999/),
   ])
   assert.equal(asked.length, before)
