@@ -21,7 +21,7 @@ export const buddyinfo = collector({
         file.read()
         let found = false
         while (file.line()) {
-          if (file.text() !== 'Node') throw file.fault('a line does not begin with a node')
+          if (file.text() !== 'Node') throw file.fault('a line does not start with a node')
           const node = file.text().replace(/,$/, '')
           file.skip() // "zone"
           const zone = file.text()

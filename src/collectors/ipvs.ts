@@ -107,7 +107,7 @@ function backends(bytes: Buffer, labels: readonly BackendLabel[]): Iterable<Back
   const found = new Map<string, Backend>()
   const service = { local_address: '', local_mark: '', local_port: '0', proto: '' }
   if (!scan.line() || !scan.starts('IP Virtual Server'))
-    throw new Error('cannot read /proc/net/ip_vs: it does not begin with "IP Virtual Server"')
+    throw new Error('cannot read /proc/net/ip_vs: it does not start with "IP Virtual Server"')
   while (scan.line()) {
     const [first = '', second = '', , weight = '', active = '', inactive = ''] = scan.rest().split(/[ \t]+/)
     if (first === 'TCP' || first === 'UDP' || first === 'SCTP') {

@@ -51,7 +51,7 @@ export const meminfo = collector({
     const nameOf = (field: string) => {
       // Active(anon): and the like.
       const parts = /^(\w+)(?:\((\w+)\))?:$/.exec(field)
-      if (parts === null) throw file.fault('a line does not begin with the name of a field')
+      if (parts === null) throw file.fault('a line does not start with a field name')
       return parts[2] === undefined ? `memory_${parts[1]}` : `memory_${parts[1]}_${parts[2]}`
     }
     const help = (field: string) => `The field ${field.slice(0, -1)} of /proc/meminfo.`

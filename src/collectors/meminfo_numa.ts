@@ -55,6 +55,6 @@ export const meminfo_numa = collector({
 
 function fieldOf(file: TableFile, pattern: RegExp): string {
   const parts = pattern.exec(file.text())
-  if (parts === null) throw file.fault('a line has no name of a field')
+  if (parts === null) throw file.fault('a line has no field name')
   return parts[2] === undefined ? parts[1]! : `${parts[1]}_${parts[2]}`
 }

@@ -359,7 +359,7 @@ test('a driver that hangs is asked nothing more until it answers', async () => {
       await watched.round()
       nvml.hang()
       await until(() => !watched.source.state.on)
-      assert.match(watched.source.state.reason, /^the NVIDIA driver has not answered for 1 s$/)
+      assert.match(watched.source.state.reason, /^no response from the NVIDIA driver for 1 s$/)
       assert.match(watched.warnings[0]!, /nvidia-smi/)
       const { rounds } = watched
       const asked = nvml.log.length

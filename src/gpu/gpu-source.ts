@@ -139,7 +139,7 @@ export class GpuSource {
 
   #silent(afterMs: number): void {
     this.#fail({
-      reason: `the NVIDIA driver has not answered for ${afterMs / 1000} s`,
+      reason: `no response from the NVIDIA driver for ${afterMs / 1000} s`,
       hint: 'check whether nvidia-smi hangs too; dmesg has the cause (lines with NVRM and Xid); restart the host to recover the driver',
     })
   }

@@ -21,7 +21,7 @@ export type PathPattern = readonly NamePattern[]
  * and braces that do not close, and all after a backslash, stand for themselves.
  */
 export function pathPatterns(source: string): PathPattern[] {
-  if (!source.startsWith('/')) throw new Error('it does not begin with "/"')
+  if (!source.startsWith('/')) throw new Error('it does not start with "/"')
   const alternatives: string[] = []
   expand('', source, alternatives)
   return alternatives.map(text => {

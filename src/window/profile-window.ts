@@ -384,7 +384,7 @@ class KnownStacks {
     const known = this.#frames.get(frame)
     if (known !== undefined) return known
     const number = this.#trie.holdFrame(
-      frame.name || '[no name]',
+      frame.name || '[unnamed]',
       frame.file || (frame.mapping?.path ?? ''),
       frame.type ?? '',
     )

@@ -148,5 +148,5 @@ test('a cluster is well only when all that is asked for is granted', async t => 
   const asked = { kubernetes: { ...kubernetes, kubeconfig: kubeconfig(t, api.port), node_name: 'node-a' } }
   await check(cluster, asked, 'ok', /^1 pods of node node-a are watched$/)
   api.conduct.forbidden.add('get namespaces')
-  await check(cluster, asked, 'silent', /may not get namespaces \(403\)/)
+  await check(cluster, asked, 'silent', /is not allowed to get namespaces \(403\)/)
 })

@@ -66,7 +66,7 @@ function refusal({ status, retryAfterMs, user }: ApiError, question: Question): 
     const role = namespace === '' ? 'ClusterRole' : 'Role'
     const verbs = verb === 'get' ? 'get' : 'get, list and watch'
     return {
-      reason: `${user || 'the service account'} may not ${verb} ${resource}${where} (403)`,
+      reason: `${user || 'the service account'} is not allowed to ${verb} ${resource}${where} (403)`,
       hint: `grant it ${verbs} on ${resource}${where} by a ${role}`,
       ...whole,
     }

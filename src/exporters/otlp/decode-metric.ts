@@ -16,7 +16,7 @@ import { messageSchema } from './schema-table.ts'
 /** AGGREGATION_TEMPORALITY_DELTA. */
 const delta = 1
 
-const noSum = 'exponential histograms without a sum, which is NaN instead'
+const noSum = 'exponential histograms without a sum, set to NaN'
 
 /**
  * Makes a metric of the model, or several where the points of a histogram differ in their bounds. What the model has no
@@ -330,7 +330,7 @@ function readHistogramPoint(cursor: FieldCursor, groups: HistogramGroups, unfit:
         point.exemplars = exemplars
         break
       default:
-        unfit.change('minima and maxima of histograms, lost')
+        unfit.change('minimum and maximum of histograms, lost')
     }
   }
   groups.add(point, bounds)
@@ -408,7 +408,7 @@ function readExponentialPoint(cursor: FieldCursor, points: ExponentialHistogramP
         point.max = cursor.number().double
         break
       case 'zeroThreshold':
-        if (cursor.number().double !== 0) unfit.change('thresholds of zero, lost')
+        if (cursor.number().double !== 0) unfit.change('zero thresholds, lost')
         break
       default:
         unfit.change('exemplars, lost')

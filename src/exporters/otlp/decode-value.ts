@@ -104,7 +104,7 @@ export function readInteger(cursor: FieldCursor, unfit: Unfit): number {
 }
 
 function rounded(value: number | bigint, unfit: Unfit): number {
-  if (typeof value === 'bigint') unfit.change('integers beyond 2^53, rounded')
+  if (typeof value === 'bigint') unfit.change('integers over 2^53, rounded')
   return Number(value)
 }
 
@@ -142,9 +142,9 @@ export function attributeValue(value: PlainValue, unfit: Unfit): AttributeValue 
   if (Array.isArray(value) && value.every(each => typeof each === 'string')) return value
   if (typeof value === 'bigint') return rounded(value, unfit)
   if (typeof value !== 'object') return value
-  if (Buffer.isBuffer(value)) unfit.change('bytes as values, taken as base64')
+  if (Buffer.isBuffer(value)) unfit.change('byte values, converted to base64')
   else
-    unfit.change(`${Array.isArray(value) ? 'arrays of other than texts' : 'maps'} as values, taken as JSON`)
+    unfit.change(`${Array.isArray(value) ? 'arrays of non-strings' : 'maps'} as values, converted to JSON`)
   return plainText(value)
 }
 
@@ -152,7 +152,7 @@ export function attributeValue(value: PlainValue, unfit: Unfit): AttributeValue 
 export function bodyText(value: PlainValue, unfit: Unfit): string {
   if (value === null) return ''
   if (typeof value === 'string') return value
-  unfit.change('bodies of log records that are no texts, taken as JSON')
+  unfit.change('log bodies that are not strings, converted to JSON')
   return plainText(value)
 }
 

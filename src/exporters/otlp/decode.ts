@@ -77,7 +77,7 @@ function readResource(group: FieldCursor, unfit: Unfit): Resource {
     const cursor = group.message()
     for (let inner = cursor.nextOf(message); inner; inner = cursor.nextOf(message)) {
       if (inner.name === 'attributes') attributes.add(cursor)
-      else if (inner.name === 'entityRefs') unfit.change('references of resources to entities, lost')
+      else if (inner.name === 'entityRefs') unfit.change('entity references of resources, lost')
     }
   }
   return made
@@ -146,10 +146,10 @@ function readSpan(cursor: FieldCursor, unfit: Unfit): Span {
         readStatus(cursor.message(), span, unfit)
         break
       case 'events':
-        unfit.change('events of spans, lost')
+        unfit.change('span events, lost')
         break
       case 'links':
-        unfit.change('links of spans, lost')
+        unfit.change('span links, lost')
         break
       default:
         noteDropped(cursor, unfit)
@@ -168,7 +168,7 @@ function readStatus(cursor: FieldCursor, span: Span, unfit: Unfit): void {
   for (let field = cursor.nextOf(message); field; field = cursor.nextOf(message)) {
     if (field.name === 'message') span.statusMessage = cursor.text()
     else if (cursor.number().int32 === StatusCode.error) span.status = StatusCode.error
-    else if (cursor.int32 !== StatusCode.unset) unfit.change('statuses Ok, taken as unset')
+    else if (cursor.int32 !== StatusCode.unset) unfit.change('status Ok, converted to unset')
   }
 }
 
@@ -217,7 +217,7 @@ function readLogRecord(cursor: FieldCursor, unfit: Unfit): LogRecord {
 
 /** The fields `dropped_*_count`. */
 function noteDropped(cursor: FieldCursor, unfit: Unfit): void {
-  if (cursor.number().uint32 > 0) unfit.change('counts of what the sender had dropped, lost')
+  if (cursor.number().uint32 > 0) unfit.change('counts of data dropped by the sender, lost')
 }
 
 /** An identifier of another length is none, as receivers have it. */

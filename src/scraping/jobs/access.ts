@@ -11,7 +11,7 @@ const secretText = secret(anyText)
 
 /** Why a text is no address of HTTP; '' when it is one. */
 export function urlFault(url: string): string {
-  if (!/^https?:\/\//i.test(url)) return 'it begins with neither "http://" nor "https://"'
+  if (!/^https?:\/\//i.test(url)) return 'it does not start with "http://" or "https://"'
   return URL.canParse(url) ? '' : 'the host is missing, or the port is invalid'
 }
 

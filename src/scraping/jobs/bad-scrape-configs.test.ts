@@ -70,7 +70,7 @@ const cases: readonly (readonly [entry: string, key: string, message: RegExp])[]
   ['tls_config: {min_version: 1.2}', 'tls_config.min_version', /expected one of TLS10, .*; use TLS12/],
   ['tls_config: {min_version: TLS13}', 'tls_config.min_version', /TLS 1\.2 and 1\.3/],
   ['tls_config: {insecure: true}', 'tls_config.insecure', /no such key here; known keys: ca, ca_file/],
-  ['proxy_url: proxy:3128', 'proxy_url', /begins with neither "http:\/\/" nor "https:\/\/"/],
+  ['proxy_url: proxy:3128', 'proxy_url', /does not start with "http:\/\/" or "https:\/\/"/],
   ['proxy_url: "socks5://a:1"', 'proxy_url', /not SOCKS/],
   ['proxy_from_environment: true', 'proxy_from_environment', /write proxy_url/],
   ['no_proxy: a', 'no_proxy', /no effect without proxy_url/],

@@ -89,7 +89,7 @@ const address = text({
 })
 
 const metricsPath = text({
-  expects: 'a path that begins with "/", without "?"',
+  expects: 'a path that starts with "/", without "?"',
   pattern: /^\/[^?]*$/,
   hint({ text: written }) {
     const before = /^(\/[^?]*)\?/.exec(written)?.[1]

@@ -471,7 +471,7 @@ test('what is joined must be known before anything is told, and its lack has a r
   api.put('endpoints', { metadata: { name: 'cart', namespace: 'shop' }, subsets: [] })
   api.conduct.forbidden.add('list services')
   start({ role: 'endpoints' })
-  await isAtFault(source, /system:serviceaccount:svc:agent may not list services \(403\)/)
+  await isAtFault(source, /system:serviceaccount:svc:agent is not allowed to list services \(403\)/)
   assert.match(source.state.hint, /grant it get, list and watch on services by a ClusterRole/)
   assert.equal(told.times, 0)
   api.conduct.forbidden.clear()

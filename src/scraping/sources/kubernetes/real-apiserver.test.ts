@@ -123,7 +123,7 @@ test('every role at a real API server', { skip: withoutKubeApiserver }, async t 
 
   // Who may see nothing says so, and goes on as soon as it may; changes come by the watch.
   const { told, source } = open('pod', 'agent')
-  await isAtFault(source, /agent may not list (pods|nodes)/)
+  await isAtFault(source, /agent is not allowed to list (pods|nodes)/)
   const rbac = '/apis/rbac.authorization.k8s.io/v1'
   await server.ask('POST', `${rbac}/clusterroles`, {
     metadata: { name: 'svc' },
