@@ -102,7 +102,7 @@ const cases: readonly (readonly [entry: string, key: string, message: RegExp])[]
     /the last part of the path only/,
   ],
   ['http_sd_configs: [{}]', 'http_sd_configs[0].url', /is missing/],
-  ['http_sd_configs: [{url: "a:1"}]', 'http_sd_configs[0].url', /begins with neither/],
+  ['http_sd_configs: [{url: "a:1"}]', 'http_sd_configs[0].url', /does not start with/],
   ['http_sd_configs: [{url: "http://"}]', 'http_sd_configs[0].url', /no host/],
   ['dns_sd_configs: [{}]', 'dns_sd_configs[0].names', /give at least one/],
   ['dns_sd_configs: [{names: [a], type: A}]', 'dns_sd_configs[0].port', /records of type A have no port/],
