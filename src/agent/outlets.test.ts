@@ -324,7 +324,7 @@ test('an endpoint that comes by a reload finds its queue in memory, and that is 
   const outlets = open(t, env)
   assert.equal(outlets.store, undefined, 'without an endpoint there is nothing to keep')
   change(outlets, { ...env, SVC_OTLP_ENDPOINT: receiver.endpoint })
-  assert.match(String(outlets.store), /there was no endpoint when svc started/)
+  assert.match(String(outlets.store), /no endpoint was configured at the start/)
   assert.equal(await sendOfEach(outlets), 3)
   change(outlets, env)
   assert.equal(outlets.store, undefined)

@@ -230,7 +230,7 @@ test('an invalid file is refused with every problem, and no secret is told', asy
   )
   assert.deepEqual([reloader.state.lastSuccessful, reloader.state.failures], [false, 1])
   assert.match(reloader.state.place, /config\.yaml:2:3$/)
-  assert.match(reloader.state.hint, /svc validate names every mistake/)
+  assert.match(reloader.state.hint, /svc validate lists all errors/)
   assert.equal(log.length, 1)
   assert.equal(log[0]?.level, 'error')
   assert.equal((log[0]!.problems as string[]).length, 4)

@@ -111,7 +111,7 @@ test('two agents with one directory: the second leaves the notes alone, and says
   second.end('stopped')
   assert.equal(readFileSync(path, 'utf8'), before)
   assert.equal(second.last, undefined)
-  assert.match(said.join(), /another svc keeps its notes in the same directory/)
+  assert.match(said.join(), /another svc uses the same directory/)
 })
 
 test('whatever lies there, the agent starts', t => {

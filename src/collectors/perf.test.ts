@@ -110,5 +110,5 @@ test('lists of CPUs are read as they are written', async () => {
     assert.throws(() => parseCpus(bad), /write them as 0-3,8/)
   await assert.rejects(readWith(perf, { cpus: 'all' }), /for CPUs/)
   for (const tracepoint of ['sched', 'a:b:c', '../a:b', 'a:'])
-    await assert.rejects(readWith(perf, { tracepoint: [tracepoint] }), /write it as group:name/)
+    await assert.rejects(readWith(perf, { tracepoint: [tracepoint] }), /use group:name/)
 })

@@ -115,7 +115,7 @@ test('answers of XML-RPC are read strictly', () => {
   const nested = `${'<array><data><value>'.repeat(deep)}1${'</value></data></array>'.repeat(deep)}`
   assert.throws(() => check(nested, undefined), /nested too deeply/)
   const fault = `<methodResponse><fault><value><struct>${string('faultString', 'UNKNOWN_METHOD')}</struct></value></fault></methodResponse>`
-  assert.throws(() => parseXmlRpc(fault), /a fault: UNKNOWN_METHOD/)
+  assert.throws(() => parseXmlRpc(fault), /fault response: UNKNOWN_METHOD/)
   for (const junk of ['', '<', '\0', ' '.repeat(1e6), '<value>'.repeat(150_000), '&'.repeat(1e6)])
     assert.throws(() => parseXmlRpc(junk), /no XML-RPC/)
 })

@@ -46,7 +46,7 @@ test('keys that do not fit, text and absent parameters are faults', async () => 
   }
   await check('kernel.pid_max:a', /1 numbers for 1 keys/)
   await check('kernel.printk:a,b', /4 numbers for 2 keys/)
-  await check('kernel.seccomp.actions_avail', /not all of it are numbers/)
+  await check('kernel.seccomp.actions_avail', /some values are not numbers/)
   await check('kernel.nothing', /nothing/)
   await assert.rejects(
     readWith(sysctl, { include_info: ['kernel.printk:a,b,c,d'] }),

@@ -69,5 +69,5 @@ test('a body that is not what its batch says is refused, and a bomb before it gr
   await check({ body: text }, /header/)
   await check({ body: gzipSync(text).subarray(0, 50) }, /end of file/)
   assert.throws(() => unpackNow('gzip', zeros), /cannot decompress a body \(gzip\): .*larger than/)
-  assert.throws(() => unpackNow('zstd', text), /cannot unpack a body \(zstd\)/)
+  assert.throws(() => unpackNow('zstd', text), /cannot decompress a body \(zstd\)/)
 })

@@ -448,7 +448,7 @@ test('another destination is tried at once, with all that waits, whatever the ol
   for (const request of other.open.splice(0)) request.resolve()
   await turn()
   assert.deepEqual([account.exported, account.droppedTotal, account.queued], [11, 0, 4])
-  assert.match(logs[0]!, /^warn: The receiver refuses our credentials/)
+  assert.match(logs[0]!, /^warn: the receiver rejected our credentials/)
   assert.deepEqual(logs.slice(1), ['info: export works again'])
 })
 

@@ -78,9 +78,9 @@ test('the text format is refused as Prometheus refuses it', () => {
   check('a{b="x\\\ny"} 1\n', /does not end/)
   check('a{b="c"}{d="e"} 1\n', /no number/)
   check('a{b="\xff"} 1\n', /no UTF-8/)
-  check('a{b="1",b="2"} 1\n', /same label twice/)
-  check('a{"b\\n"="1","b\\n"="2"} 1\n', /same label twice/)
-  check(`a{${Array.from({ length: 50 }, (_, i) => `l${i % 49}="x"`)}} 1\n`, /same label twice/)
+  check('a{b="1",b="2"} 1\n', /duplicate label/)
+  check('a{"b\\n"="1","b\\n"="2"} 1\n', /duplicate label/)
+  check(`a{${Array.from({ length: 50 }, (_, i) => `l${i % 49}="x"`)}} 1\n`, /duplicate label/)
   check('a{__name__="b"} 1\n', /__name__/)
   check('{b="c"} 1\n', /no metric name/)
   check('{} 1\n', /no metric name/)
@@ -113,8 +113,8 @@ test('OpenMetrics is taken and refused as Prometheus does', () => {
   refused('', /does not end with "# EOF"/)
   refused('a 1\n', /does not end with "# EOF"/, 2)
   refused('a 1', /no number/)
-  refused('a 1\n# EOF\n\n', /behind "# EOF"/, 2)
-  refused('a 1\n# EOFa', /behind "# EOF"/, 2)
+  refused('a 1\n# EOF\n\n', /after "# EOF"/, 2)
+  refused('a 1\n# EOFa', /after "# EOF"/, 2)
   refused('a 1\n\n# EOF\n', /empty/, 2)
   for (const line of [
     'a  1',

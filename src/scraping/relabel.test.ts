@@ -241,11 +241,11 @@ test('a rule that cannot be says where and what to do', () => {
     for (const [i, [, words]] of want.entries())
       assert.match(`${faults[i]!.message}: ${faults[i]!.hint}`, words)
   }
-  refused('x', ['', /no relabelling rule/])
-  refused(null, ['', /no relabelling rule/])
-  refused([], ['', /no relabelling rule/])
+  refused('x', ['', /not a relabelling rule/])
+  refused(null, ['', /not a relabelling rule/])
+  refused([], ['', /not a relabelling rule/])
   refused({ target_labels: 'x', target_label: 'x' }, ['target_labels', /no such key: write target_label/])
-  refused({ action: 'kep' }, ['action', /write keep/], ['target_label', /needs the name/])
+  refused({ action: 'kep' }, ['action', /use keep/], ['target_label', /requires a label name/])
   refused({ action: '', target_label: 'a' }, ['action', /"" is not an action: use one of replace, keep/])
   refused({ action: null, target_label: 'a' }, ['action', /null is not an action/])
   refused({ action: 'constructor', target_label: 'a' }, ['action', /no action/])
@@ -264,20 +264,20 @@ test('a rule that cannot be says where and what to do', () => {
   refused({ action: 'hashmod', target_label: 'a', modulus: -1 }, ['modulus', /no whole number/])
   refused({ action: 'hashmod', target_label: 'a', modulus: 1.5 }, ['modulus', /no whole number/])
   refused({ action: 'hashmod', target_label: 'a', modulus: '4' }, ['modulus', /"4" is no whole number/])
-  refused({ action: 'hashmod', modulus: 4 }, ['target_label', /hashmod needs/])
+  refused({ action: 'hashmod', modulus: 4 }, ['target_label', /hashmod requires/])
   refused({ action: 'lowercase' }, ['target_label', /lowercase needs/])
   refused({ action: 'uppercase', target_label: 'a', replacement: 'x' }, [
     'replacement',
-    /nothing but the value: remove/,
+    /does not allow a replacement: remove/,
   ])
   refused({ action: 'keepequal', target_label: 'a', regex: 'x' }, ['regex', /source_labels and target_label/])
   refused({ action: 'dropequal', target_label: 'a', separator: '-' }, [
     'separator',
     /dropequal allows only/,
   ])
-  refused({ action: 'labeldrop', source_labels: ['a'] }, ['source_labels', /nothing but regex/])
-  refused({ action: 'labelkeep', target_label: 'a' }, ['target_label', /nothing but regex/])
-  refused({ action: 'labeldrop', regex: 'a', modulus: 3 }, ['modulus', /nothing but regex/])
+  refused({ action: 'labeldrop', source_labels: ['a'] }, ['source_labels', /allows only regex/])
+  refused({ action: 'labelkeep', target_label: 'a' }, ['target_label', /allows only regex/])
+  refused({ action: 'labeldrop', regex: 'a', modulus: 3 }, ['modulus', /allows only regex/])
   refused({ action: 'labelmap', replacement: '' }, ['replacement', /labelmap requires a name/])
   refused({ target_label: 'a\ud800' }, ['target_label', /no text/], ['target_label', /replace needs/])
 })

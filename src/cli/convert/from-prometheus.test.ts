@@ -110,7 +110,7 @@ scrape_configs:
   const told = leftOut.join('\n')
   assert.match(told, /^remote_write: svc sends OTLP, not remote write; set otlp\.endpoint/m)
   assert.match(told, /^scrape_configz: unknown; did you mean scrape_configs\?$/m)
-  assert.match(told, /^prometheus\.yml:7: job "cloud": .*svc has no discovery of this kind/m)
+  assert.match(told, /^prometheus\.yml:7: job "cloud": .*svc does not support this discovery/m)
   assert.match(told, /^prometheus\.yml:8: job "token": .*oauth2/m)
   assert.match(told, /^prometheus\.yml:9: job "good": .*has the name "good", too/m)
   assert.match(told, /^prometheus\.yml:10: job without a name: it is no scrape configuration/m)

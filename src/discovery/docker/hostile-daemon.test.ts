@@ -116,10 +116,10 @@ async function fails(t: TestContext, prepare: (daemon: FakeDaemon) => void, reas
 
 test('who does not answer as Docker does is told with a reason, once', async t => {
   const cases: [(daemon: FakeDaemon) => void, RegExp][] = [
-    [daemon => (daemon.version = answer => answer.end('<html>')), /does not speak the Engine API/],
+    [daemon => (daemon.version = answer => answer.end('<html>')), /not the Docker Engine API/],
     [
       daemon => (daemon.version = answer => json(answer, { ApiVersion: 41 })),
-      /does not speak the Engine API/,
+      /not the Docker Engine API/,
     ],
     [
       daemon => (daemon.version = answer => json(answer, { ApiVersion: '1.23' })),
@@ -140,7 +140,7 @@ test('who does not answer as Docker does is told with a reason, once', async t =
     ],
     [daemon => (daemon.version = answer => answer.destroy()), /was cut off|hang up/],
     [daemon => (daemon.events = answer => answer.writeHead(403).end()), /HTTP 403 to .*\/events/],
-    [daemon => (daemon.list = answer => answer.end('{}')), /list of containers is no JSON list/],
+    [daemon => (daemon.list = answer => answer.end('{}')), /container list is not a JSON list/],
     [
       daemon =>
         (daemon.list = answer => {
@@ -173,7 +173,7 @@ test('who does not speak HTTP is told as such', async t => {
   const server = createRawServer(socket => socket.end('* OK IMAP4rev1\r\n'))
   const { source } = follow(t, await listen(t, server))
   await until('there is a reason', 20_000, () => source.state.reason !== '')
-  assert.match(source.state.reason, /does not speak HTTP/)
+  assert.match(source.state.reason, /is not HTTP/)
 })
 
 test('a socket that is not there is a reason, and one that somebody left behind too', async t => {

@@ -292,7 +292,7 @@ test('a kubeconfig that cannot be used says why, and what to do', () => {
   check('{', /no YAML/)
   check('just text', /no YAML/)
   check('a: &a [*a, *a]\nb: !!js/function x', /no YAML|current-context/, /./)
-  check(kubeconfig(server, {}, { 'current-context': '' }), /no current-context/, /kubectl config use-context/)
+  check(kubeconfig(server, {}, { 'current-context': '' }), /current-context is missing/, /kubectl config use-context/)
   check(kubeconfig(server, {}, { contexts: 7 }), /no context "admin@lab"/)
   check(kubeconfig(server, {}, { clusters: [null] }), /no cluster "lab"/)
   check(kubeconfig(server, {}, { users: [] }), /no user "admin"/)
@@ -300,10 +300,10 @@ test('a kubeconfig that cannot be used says why, and what to do', () => {
   check(kubeconfig({ server: 'ftp://a' }, {}), /no URL/)
   check(
     kubeconfig(server, { exec: { command: 'aws' } }),
-    /from a program, and svc runs no programs/,
+    /from a program, and svc runs no other programs/,
     /service account/,
   )
-  check(kubeconfig(server, { 'auth-provider': { name: 'gcp' } }), /a plugin of kubectl/, /service account/)
+  check(kubeconfig(server, { 'auth-provider': { name: 'gcp' } }), /a kubectl plugin/, /service account/)
   check(kubeconfig({ ...server, 'proxy-url': 'http://p' }, {}), /behind a proxy/, /proxy-url/)
   check(kubeconfig({ server: 'http://10.0.0.1' }, { token: 'T0' }), /clear text/, /https/)
 })

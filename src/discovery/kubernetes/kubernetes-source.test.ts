@@ -312,7 +312,7 @@ test('a server that is away is waited for, and what happened meanwhile is made u
   api.put('pods', podObject({ name: 'b' }))
   await until('the state says so', waitMs, () => !running.state.connected)
   assert.match(running.state.reason, /^cannot reach the API server http:\/\/127\.0\.0\.1:\d+: .*ECONNREFUSED/)
-  assert.match(running.state.hint, /look whether the API server runs/)
+  assert.match(running.state.hint, /check that the API server runs/)
   await api.listen(port)
   await hasPods('a,b')
   await connected()
@@ -430,7 +430,7 @@ test('answers that are no lists, and lines that are no events, end nothing', asy
   const running = start()
   await until('the state says so', waitMs, () => running.state.reason !== '')
   assert.match(running.state.reason, /^cannot list pods at http/)
-  assert.match(running.state.hint, /a proxy that answers for it/)
+  assert.match(running.state.hint, /a proxy in front of it/)
   await hasPods('a')
   await connected()
   const odd = [

@@ -176,7 +176,7 @@ test('where old files cannot be removed the bound holds all the same', async t =
   assert.ok(store.state.bytes <= 1_000_000, `${store.state.bytes}`)
   assert.match(
     store.state.reason,
-    /is full, and its oldest files cannot be removed; give svc's user the rights/,
+    /is full, and its oldest files cannot be removed; allow the svc user to remove them/,
   )
   assert.equal(queue.items + drops.disk_error!, 200)
   delete state.remove
@@ -333,7 +333,7 @@ test('a file system that goes read-only under it is waited for in memory, and no
   for (let n = 11; n <= 60; n++) first.queue.push(numbered(n, 100, 1 << (n % 31)))
   assert.match(
     first.store.state.reason,
-    /E(ROFS|IO).*; (mount the file system of .* writable|look for errors of the device)/,
+    /E(ROFS|IO).*; (remount the file system of .* writable|look for device errors)/,
   )
   const { queue, drops } = first
   assert.equal(queue.items + total(drops), 1829)
@@ -387,7 +387,7 @@ test('a directory that cannot be used is refused with what is wrong and how to f
   writeFileSync(join(locked, 'LOCK'), '4711 some-boot\n')
   assert.throws(
     () => openStore(locked, { lock: () => false }),
-    /locked: process 4711 has its lock; stop that one, or give this one a directory of its own with pipeline\.export/,
+    /locked: process 4711 holds its lock; stop that process, or set a different pipeline\.export/,
   )
 })
 
@@ -465,7 +465,7 @@ test('the LOCK is removed and another process takes the directory: this one goes
   rmSync(join(directory, 'LOCK'))
   const rival = openQueue(directory, { lock })
   await until(() => store.state.state === 'degraded', 'it sees the other one')
-  assert.match(store.state.reason, /process \d+ has its lock; stop that one, or .*; then restart svc$/)
+  assert.match(store.state.reason, /process \d+ holds its lock; stop that process, or .*; then restart svc$/)
   rival.queue.push(numbered(30))
   queue.push(numbered(21))
   assert.equal(queue.items + drops.disk_error!, 231)

@@ -24,7 +24,7 @@ test('one process at a time has a directory, and the other one is told which', a
   assert.throws(
     () => openStore(directory, { lock }),
     new RegExp(
-      `cannot open the queue in ${directory}: process ${process.pid} has its lock; stop that one, or`,
+      `cannot open the queue in ${directory}: process ${process.pid} holds its lock; stop that process, or`,
     ),
   )
   assert.match(readFileSync(join(directory, 'LOCK'), 'utf8'), /^\d+ [0-9a-f-]{36}\n$/)

@@ -45,15 +45,15 @@ test('an action needs what belongs to its type, and takes nothing else', () => {
 test('patterns and replacements are tried when they are read', () => {
   const replace = (how: string) => acting(`{type: replace, replace: ${how}}`)
   check(replace('{key: a, pattern: "("}'), /expected a regular expression/)
-  check(replace('{key: a, pattern: x, replacement: $1}'), /names the group \$1, which the pattern has not/)
+  check(replace('{key: a, pattern: x, replacement: $1}'), /group \$1 is not in the pattern/)
   check(
     acting('{type: replace_body, replace_body: {pattern: (x), replacement: $2}}', '{signal_types: [logs]}'),
     /invalid pattern in "replace_body": group \$2/,
   )
   const extract = (pattern: string) =>
     acting(`{type: extract_attributes, extract_attributes: {key: a, pattern: "${pattern}"}}`)
-  check(extract('(x)'), /it has no group with a name, such as/)
-  check(extract('(?P<n>x){3}'), /the group "n" stands in a part that it repeats/)
+  check(extract('(x)'), /no named group, such as/)
+  check(extract('(?P<n>x){3}'), /the group "n" is in a part repeated with/)
   check(extract('(?P<n>x{3})'), '')
   check(
     acting('{type: drop}', '{attributes: {a: "/(/"}}'),
@@ -66,7 +66,7 @@ test('patterns and replacements are tried when they are read', () => {
 test('a match that nothing can fulfil is refused', () => {
   const match = (keys: string, want: RegExp | '') => check(acting('{type: drop}', keys), want)
   match('{metric_names: [a], span_names: [b]}', /"metric_names" matches only metrics and "span_names" only traces/)
-  match('{span_status: error, min_severity: warn}', /no item is both; make two rules/)
+  match('{span_status: error, min_severity: warn}', /split it into two rules/)
   match(
     '{signal_types: [logs], span_kinds: [server]}',
     /"span_kinds" matches only traces, which "signal_types" excludes/,
@@ -88,7 +88,7 @@ test('an action on what an item has not is refused', () => {
   check(acting(set, '{min_severity: info}'), '')
   check(acting('{type: set_severity, set_severity: {severity: ""}}', '{signal_types: [logs]}'), /is empty/)
   const sample = '{type: sample, sample: {ratio: 0.1}}'
-  check(acting(sample), /acts on traces and logs only; write "signal_types: \[traces, logs\]"/)
+  check(acting(sample), /works only on traces and logs; add "signal_types: \[traces, logs\]"/)
   check(acting(sample, '{signal_types: [traces]}'), '')
   check(acting('{type: sample, sample: {ratio: 2}}', '{signal_types: [traces]}'), /a number from 0 to 1/)
   check(

@@ -162,7 +162,7 @@ test('what cannot be sent is told before anything is', async t => {
     /^settings: .*job x.* the header X-A has a line break/,
   )
   assert.match(await wrong({ 'X A': 'b' }), /^settings: .*"X A" is no name/)
-  assert.match(await wrong({ 'content-length': '5' }), /^settings: .*shapes the request/)
+  assert.match(await wrong({ 'content-length': '5' }), /^settings: .*svc sets the header/)
   const authorization = { type: 'X a\r\nX-B: c', credentials: { text: 'd' } }
   assert.match(await refused(clientOf(t, url, { authorization })), /^settings: .*type of authorization/)
   assert.match(await refused(clientOf(t, 'ftp://a/')), /^settings: .*ftp/)
@@ -320,7 +320,7 @@ test('a refusal tells the status, what was said and what may be wrong', async t 
   )
   assert.match(
     await asked(401, { basic: { username: 'u', password: { text: 'secret' } } }),
-    /see basic_auth of job x$/,
+    /check basic_auth of job x$/,
   )
   assert.match(await asked(302), /^http_status: .*HTTP 302 Found$/)
   assert.match(await asked(204), /^http_status: .*HTTP 204/)
@@ -361,7 +361,7 @@ test('a server that is redirected to is not told who we are, and the fault says 
   const access = { basic: { username: 'u', password: { text: 'p' } } }
   assert.match(
     await refused(clientOf(t, home.url, access)),
-    /HTTP 401 Unauthorized: credentials go to the target itself/,
+    /HTTP 401 Unauthorized: svc sends credentials only to the target/,
   )
 })
 

@@ -149,7 +149,7 @@ test('what is no daemon has a reason and a hint', async t => {
   await check('ssh://host', /svc does not speak ssh/, /unix:\/\/\/run\/svc\/far\.sock/)
   await check('unix:///nowhere/docker.sock', /ENOENT|no such/i, /start Docker/)
   const { host } = await daemon(t, { '/version': { ApiVersion: 7 } })
-  await check(host, /does not speak the Engine API/, /is a Docker daemon that answers/)
+  await check(host, /not the Docker Engine API/, /a running Docker daemon/)
 })
 
 test('a real daemon tells its containers', { skip: withoutDocker }, async t => {
