@@ -1,7 +1,7 @@
 import { MetadataError } from '../lib/metadata-service.ts'
 import type { CloudProvider } from '../model/cloud-provider.ts'
 
-/** Alibaba Cloud ECS, in the security hardening mode, which every machine knows (ECS user guide, "Instance metadata"). */
+/** Alibaba Cloud ECS, in security hardening mode, which all machines support (ECS user guide, "Instance metadata"). */
 export const alibaba: CloudProvider = {
   name: 'alibaba',
   summary: 'Alibaba Cloud ECS instances, by their metadata service.',

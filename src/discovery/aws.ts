@@ -1,7 +1,7 @@
 import { MetadataError, type MetadataFields, type MetadataService } from '../lib/metadata-service.ts'
 import type { CloudProvider, Dmi } from '../model/cloud-provider.ts'
 
-/** Seconds. The conversation takes less than one, and the next begins with a token of its own. */
+/** Seconds. All requests take less than one, and the next round gets its own token. */
 const tokenTtl = '60'
 
 /** Amazon EC2: the instance metadata service, version 2 only (EC2 user guide, "Use the Instance Metadata Service"). */
@@ -65,11 +65,11 @@ async function token(service: MetadataService): Promise<string> {
   }
 }
 
-/** The two ways in which the owner of a machine keeps its metadata from a program. */
+/** Adds a hint for the two settings that block the metadata service. */
 function explained(error: unknown): unknown {
   if (!(error instanceof MetadataError)) return error
   const command = 'aws ec2 modify-instance-metadata-options --instance-id <id>'
-  // The packets of this one answer may be sent with a time to live of 1, which a container's bridge uses up.
+  // Packets of this one answer may have a time to live of 1, which the bridge of a container uses up.
   if (error.fault === 'silent')
     return new MetadataError(
       `${error.message}; in a container, an HttpPutResponseHopLimit of 1 blocks the token`,
@@ -92,7 +92,7 @@ function explained(error: unknown): unknown {
   return error
 }
 
-/** '' where a part of it is not known. */
+/** '' if a part of it is unknown. */
 function arn(partition: string, identity: MetadataFields): string {
   const account = identity.text('accountId')
   return partition === '' || account === ''

@@ -1,7 +1,7 @@
 import { MetadataError } from '../lib/metadata-service.ts'
 import type { CloudProvider } from '../model/cloud-provider.ts'
 
-/** Droplets of DigitalOcean (its metadata API). They tell neither size nor image, and have neither zones nor accounts. */
+/** DigitalOcean Droplets (DigitalOcean metadata API). Size and image are not reported; zones and accounts do not exist. */
 export const digitalocean: CloudProvider = {
   name: 'digitalocean',
   summary: 'DigitalOcean Droplets, by their metadata service.',
@@ -17,7 +17,7 @@ export const digitalocean: CloudProvider = {
         'answer',
       )
     return {
-      // Semantic conventions 1.44 know neither of these.
+      // Semantic conventions 1.44 have neither of these values.
       provider: 'digitalocean',
       platform: 'digitalocean_droplet',
       region,

@@ -13,13 +13,13 @@ import { isSocketThere } from '../_socket.ts'
 import { ContainerdSession } from './containerd-session.ts'
 
 export interface ContainerdSourceOptions extends RuntimeSourceOptions {
-  /** Path of the one socket to ask; '': all usual ones below `rootfs`. */
+  /** Path of the only socket to use; '': all usual ones below `rootfs`. */
   readonly socketPath: string
-  /** Another runtime is there, whose containers may be all: a socket that may not be opened is no fault then. */
+  /** Whether another runtime responds, which may have all containers: a socket without permission is then not a fault. */
   readonly isBeside: () => boolean
 }
 
-/** Of containerd itself, and where distributions of Kubernetes have their own (k3s and RKE2, k0s, MicroK8s). */
+/** Sockets of containerd, and of Kubernetes distributions with their own (k3s and RKE2, k0s, MicroK8s). */
 const usual = [
   '/run/containerd/containerd.sock',
   '/run/k3s/containerd/containerd.sock',
@@ -27,12 +27,12 @@ const usual = [
   '/var/snap/microk8s/common/run/containerd.sock',
 ]
 
-/** Whether a path names a socket of containerd, by the name that all of them have. */
+/** Whether a path is a containerd socket, by its usual file name. */
 export function isContainerdSocket(path: string): boolean {
   return path.endsWith('/containerd.sock')
 }
 
-/** Follows the containers of every containerd of this host: one of a distribution of Kubernetes lives beside the host's own. */
+/** Reports the containers of every containerd of this host: a Kubernetes distribution may run its own beside the host's. */
 export class ContainerdSource {
   private readonly sources: readonly RuntimeSource<Place>[]
 
@@ -62,7 +62,7 @@ export class ContainerdSource {
     return this.sources.some(source => source.knows(id))
   }
 
-  /** Of all together. */
+  /** State of all of them together. */
   get state(): RuntimeState {
     const states = this.sources.map(({ state }) => state)
     const answering = states.filter(({ connected }) => connected)
@@ -116,7 +116,7 @@ function faultOf(path: string, error: unknown, wasReached: boolean, isBeside: ()
   }
 }
 
-/** What the system says of a connection that failed, as `EACCES`; '' where it did not. */
+/** System error code of a failed connection, such as `EACCES`; '' if there is none. */
 function systemCode(error: unknown): string {
   for (let cause = error, depth = 0; cause instanceof Error && depth < 4; cause = cause.cause, depth++) {
     const { code } = cause as NodeJS.ErrnoException

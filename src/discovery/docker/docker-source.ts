@@ -5,13 +5,13 @@ import { findEngines } from './engine-places.ts'
 import { EngineSession } from './engine-session.ts'
 
 export interface DockerSourceOptions extends RuntimeSourceOptions {
-  /** As the client of Docker takes it; '': that of `$DOCKER_HOST`, Docker's or Podman's, whichever answers first. */
+  /** Address in the form of the Docker client; '': `$DOCKER_HOST`, or the first of Docker and Podman that responds. */
   readonly endpoint: string
-  /** Left out: this process's. */
+  /** Environment; that of this process if omitted. */
   readonly env?: Readonly<Record<string, string | undefined>>
 }
 
-/** Follows the containers of Docker, or of Podman by its socket that speaks as Docker's does. */
+/** Reports the containers of Docker, or of Podman by its Docker-compatible API. */
 export class DockerSource extends RuntimeSource<EnginePlace> {
   constructor(options: DockerSourceOptions) {
     const { endpoint, rootfs = '/', env } = options

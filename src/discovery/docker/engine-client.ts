@@ -5,14 +5,14 @@ import { parseObject, textOf } from '../../lib/json-fields.ts'
 import { LineSplitter } from '../../lib/line-splitter.ts'
 import type { Place } from '../_runtime-source.ts'
 
-/** A question that got no answer, or none of use. */
+/** A request without a usable answer. */
 export class EngineError extends Error {
   override readonly name = 'EngineError'
-  /** Of the answer; 0: there was none. */
+  /** HTTP status; 0 without an answer. */
   readonly status: number
-  /** What the system says of a connection that failed, as `EACCES`; '' where it did not. */
+  /** System error code of a failed connection, such as `EACCES`; '' if there is none. */
   readonly code: string
-  /** The two sides do not trust each other. */
+  /** TLS failed. */
   readonly isTls: boolean
 
   constructor(message: string, more: Details = {}) {
@@ -38,32 +38,32 @@ export interface EngineQuestion {
 
 export interface EngineStream {
   readonly path: string
-  /** For the head of the answer; what comes after it may take for ever. */
+  /** Timeout for the response headers, in milliseconds; the body has no time limit. */
   readonly timeoutMs: number
-  /** Longer lines are left out. */
+  /** Maximum line length; longer lines are skipped. */
   readonly maxLineBytes: number
   line(bytes: Buffer): void
-  /** Lines were left out. */
+  /** Called after skipped lines. */
   missed(): void
-  /** After the beginning: no line comes any more. */
+  /** Called when a started stream ends. */
   ended(error: EngineError): void
 }
 
-/** Of the reason that comes with an answer of another status. */
+/** Maximum size of an error body. */
 const maxReasonBytes = 4096
 
-/** A Unix socket (`socketPath`), or a port, with TLS or without. */
+/** A Unix socket (`socketPath`), or a TCP port with or without TLS. */
 export interface EnginePlace extends Place, Pick<DialerOptions, 'host' | 'port' | 'tls'> {
-  /** '': it is a port. */
+  /** '' for a TCP port. */
   readonly socketPath: string
 }
 
 const connectTimeoutMs = 5_000
 
-/** Asks a daemon that speaks Docker's Engine API. Each question has a connection of its own. */
+/** Client of the Docker Engine API. Each request has its own connection. */
 export class EngineClient {
   private readonly dialer: Dialer
-  /** Who is asked, as HTTP names it. */
+  /** Value of the Host header. */
   private readonly host: string
   private readonly calls = new Set<Call>()
   private closed = false
@@ -73,7 +73,7 @@ export class EngineClient {
     this.host = socketPath === '' ? authority(host, port) : host
   }
 
-  /** The whole body of an answer of status 200. Rejects with an `EngineError`. */
+  /** Whole body of an answer with status 200. Rejects with an `EngineError`. */
   ask({ path, maxBytes, timeoutMs }: EngineQuestion): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       const call = this.call(path, timeoutMs, reject)
@@ -90,7 +90,7 @@ export class EngineClient {
     })
   }
 
-  /** Resolves when an answer of status 200 has begun, and calls `ended` once afterwards. */
+  /** Resolves at the start of an answer with status 200, and calls `ended` once afterwards. */
   follow({ path, timeoutMs, maxLineBytes, line, missed, ended }: EngineStream): Promise<void> {
     return new Promise((resolve, reject) => {
       let begun = false
@@ -111,7 +111,7 @@ export class EngineClient {
     })
   }
 
-  /** Ends all that is under way, and refuses more. */
+  /** Cancels requests in flight, and rejects new ones. */
   close(): void {
     this.closed = true
     this.dialer.close()
@@ -129,9 +129,9 @@ export class EngineClient {
   }
 }
 
-/** One question, from its connection to its end. */
+/** One request, from its connection to its end. */
 class Call {
-  /** Takes an answer of status 200. */
+  /** Called with an answer of status 200. */
   begin: (answer: IncomingMessage) => void = () => undefined
   private readonly path: string
   private readonly request: ClientRequest
@@ -163,7 +163,7 @@ class Call {
     })
     this.request.on('response', answer => this.take(answer))
     this.request.on('error', (error: NodeJS.ErrnoException) => this.lose(error))
-    // Without an error before it, where the answer broke off.
+    // Without a previous error, the answer was cut off.
     this.request.once('close', () => this.fail(`the answer to ${path} was cut off`))
     this.request.end()
   }
@@ -193,7 +193,7 @@ class Call {
     const text = error.code?.startsWith('HPE_') ? 'the answer is not HTTP' : faultText(error)
     const isOurs = error instanceof ConnectError
     const { code = '' } = (isOurs ? (error.cause as NodeJS.ErrnoException | undefined) : error) ?? {}
-    // A daemon that does not trust us may say so after the handshake (RFC 8446, section 4.4.2.4).
+    // A daemon that rejects our certificate may report it after the handshake (RFC 8446, section 4.4.2.4).
     const isTls = isOurs ? error.type === 'tls' : code.startsWith('ERR_SSL_')
     this.fail(text, { code, isTls, cause: error })
   }
@@ -204,7 +204,7 @@ class Call {
     else this.refuse(answer)
   }
 
-  /** Docker says in JSON why it refuses (`{"message": "…"}`). */
+  /** Error answers of Docker have a reason in JSON (`{"message": "…"}`). */
   private refuse(answer: IncomingMessage): void {
     const status = answer.statusCode ?? 0
     const body = new GatheredBytes(maxReasonBytes)

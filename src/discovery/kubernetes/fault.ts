@@ -2,27 +2,27 @@ import { AccessError } from './access.ts'
 import { ApiError } from './api-client.ts'
 import { FormatError } from './list-reader.ts'
 
-/** Why something cannot be known, and what to do about it. */
+/** Reason why something is unknown, and a hint. */
 export interface Fault {
   readonly reason: string
   readonly hint: string
-  /** How long the server wants to be left alone; 0: it does not say. */
+  /** Wait requested by the server, in milliseconds; 0 for none. */
   readonly retryAfterMs: number
-  /** The server is there, and what it says cannot be used. */
+  /** The server answered, but the answer cannot be used. */
   readonly isAnswer: boolean
 }
 
-/** What was asked for. */
+/** A request to the API server. */
 export interface Question {
   readonly place: string
-  /** In the words of RBAC: `list` and `pods`. */
+  /** Verb and resource as in RBAC: `list` and `pods`. */
   readonly verb: 'get' | 'list' | 'watch'
   readonly resource: string
   /** '' for all namespaces. */
   readonly namespace: string
 }
 
-/** An error in the words of an operator. */
+/** Reason and hint for an error of a request. */
 export function explain(error: unknown, question: Question): Fault {
   const { place, verb, resource } = question
   const cannot = `cannot ${verb} ${resource} at ${place}`
@@ -40,7 +40,7 @@ export function explain(error: unknown, question: Question): Fault {
   const isUnread = error instanceof ApiError && error.status === 200
   const isTls = tlsCodes.test(String((cause as NodeJS.ErrnoException | undefined)?.code))
   return {
-    // Without what was asked for: a server that is away is one fault.
+    // Without the resource: an unreachable server is one fault.
     reason: isUnread ? `${cannot}: ${message}` : `cannot reach the API server ${place}: ${message}`,
     hint: isTls
       ? 'check that certificate-authority and server of the kubeconfig (in a pod: its ca.crt) belong to this cluster'

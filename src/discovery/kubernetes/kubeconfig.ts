@@ -6,7 +6,7 @@ import { AccessError, type ClusterAccess, type Material } from './access.ts'
 
 const maxBytes = 1024 * 1024
 const usualKey = 'agent.discovery.kubernetes.kubeconfig'
-/** Ways to be somebody that need a program, or that nobody should take on by accident. */
+/** Unsupported ways to authenticate: those that run a program, and impersonation. */
 const refused: Readonly<Record<string, string>> = {
   exec: 'gets its credentials from a program, and svc runs no other programs',
   'auth-provider': 'gets its credentials from a kubectl plugin, which svc does not support',
@@ -14,7 +14,7 @@ const refused: Readonly<Record<string, string>> = {
 }
 
 /**
- * Reads a kubeconfig (kubernetes.io, "kubeconfig (v1)"), its current context. `key` of the configuration names it. Rejects
+ * Reads the current context of a kubeconfig (kubernetes.io, "kubeconfig (v1)"). `key` is its configuration key. Rejects
  * with an `AccessError`.
  */
 export async function readKubeconfig(path: string, key = usualKey): Promise<ClusterAccess> {
@@ -31,7 +31,7 @@ export async function readKubeconfig(path: string, key = usualKey): Promise<Clus
   return parseKubeconfig(text, path, key)
 }
 
-/** Throws an `AccessError`. Files that it names are looked for beside it. */
+/** Throws an `AccessError`. Relative paths start at the directory of the file. */
 export function parseKubeconfig(text: string, path: string, key = usualKey): ClusterAccess {
   const fail = (fault: string, hint = `correct ${path}`): never => {
     throw new AccessError(`cannot use the kubeconfig ${path}: ${fault}`, hint)
@@ -89,7 +89,7 @@ function parseYaml(text: string): JsonObject | undefined {
     const document: unknown = parse(text, { logLevel: 'error', stringKeys: true })
     return isObject(document) ? document : undefined
   } catch {
-    // What is wrong may quote a password.
+    // The error may quote a password.
     return undefined
   }
 }
@@ -113,7 +113,7 @@ function serverOf(value: unknown): Pick<ClusterAccess, 'host' | 'port' | 'secure
   }
 }
 
-/** What stands there as base64 wins over a file. */
+/** Inline base64 data overrides a file. */
 function materialOf(part: JsonObject, name: string, directory: string): Material | undefined {
   const data = textOf(part[`${name}-data`], maxBytes)
   if (data !== '') return { text: Buffer.from(data, 'base64').toString('utf8') }
@@ -121,7 +121,7 @@ function materialOf(part: JsonObject, name: string, directory: string): Material
   return file === '' ? undefined : { file: resolve(directory, file) }
 }
 
-/** A file wins over what stands there, as client-go has it. */
+/** A file overrides an inline token, as in client-go. */
 function tokenOf(user: JsonObject, directory: string): Material | undefined {
   const file = textOf(user.tokenFile, 4096)
   if (file !== '') return { file: resolve(directory, file) }

@@ -2,14 +2,14 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 
 const turnMs = 1
 
-/** Divides long work, so that others come to their turn after about a millisecond of it. */
+/** Divides long work into slices of about a millisecond, so that other work can run. */
 export class Turns {
   private startedAt = performance.now()
 
-  /** Undefined while there is time left, else what to wait for before going on. */
+  /** Undefined while time is left, else a promise to await before continuing. */
   next(): Promise<void> | undefined {
     if (performance.now() - this.startedAt < turnMs) return undefined
-    // Not one that is unref'ed: it would wait for whatever wakes the event loop next.
+    // Not unref'ed: it would wait for the next event of the loop.
     return nextTurn().then(() => {
       this.startedAt = performance.now()
     })
