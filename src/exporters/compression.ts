@@ -1,15 +1,15 @@
 import * as zlib from 'node:zlib'
 import type { Batch, BodyEncoding } from '../model/batch.ts'
 
-/** How bodies are to be compressed, as `otlp.compression` names it. */
+/** Compression of bodies, a value of `otlp.compression`. */
 export type Compression = 'gzip' | 'zstd' | 'none'
 
-/** The runtime knows zstd: Node.js 22.15 and 23.8 brought it. */
+/** Whether the runtime supports zstd (Node.js since 22.15 and 23.8). */
 export const zstdAvailable: boolean = typeof zlib.zstdCompress === 'function'
 
-/** Below this the frame eats what compressing saves. */
+/** Minimum size to compress; below, the frame costs what compression saves. */
 const minBytes = 512
-/** No request is larger, so what unpacks to more is none of ours. */
+/** Maximum decompressed size: no request is larger. */
 const maxPlainBytes = 64 * 1024 * 1024
 /** Level 1 of gzip costs a third of the CPU of level 6 for a tenth more bytes; zstd's own level 1 is below that. */
 const level = 1

@@ -6,7 +6,7 @@ import { FieldCursor } from './field-cursor.ts'
 import { fileHash, frameType, gnuBuildId } from './profile-dictionary.ts'
 import { type FieldSchema, messageSchema } from './schema-table.ts'
 
-/** Kinds of the model by the names of sample types. */
+/** Profile kinds by sample type name. */
 const kinds: Readonly<Record<string, Profile['kind']>> = {
   cpu: 'cpu',
   samples: 'cpu',
@@ -31,7 +31,7 @@ const frameTypes: Readonly<Record<FrameType, true>> = {
   luajit: true,
 }
 
-/** Few bytes could ask for many frames otherwise: locations are shared, and each may have many. */
+/** Maximum frames of a stack: otherwise a few bytes could create many frames, as locations are shared. */
 const maxFrames = 4096
 
 interface Entry {
@@ -39,14 +39,14 @@ interface Entry {
   readonly value: AttributeValue
 }
 
-/** What of a frame its function tells. */
+/** Properties of a frame from its function. */
 interface Code {
   name: string
   systemName: string
   file: string
 }
 
-/** Makes profiles of the model, references into the request's dictionary resolved. */
+/** Decodes profiles, with references into the request's dictionary resolved. */
 export class ProfileDecoder {
   private readonly unfit: Unfit
   private readonly strings: string[] = []
@@ -117,7 +117,7 @@ export class ProfileDecoder {
     }
   }
 
-  /** The period where it is one that the model has for the kind, else 0. */
+  /** Period in the unit of the kind, or 0 if it has another type or unit. */
   private periodOf(kind: Profile['kind'], { type, unit }: ValueType, period: number): number {
     if (period === 0) return 0
     const wanted = periodTypeOf({ kind })
@@ -126,7 +126,7 @@ export class ProfileDecoder {
     return 0
   }
 
-  /** What refers to another table is read after it, wherever it stands. */
+  /** Reads tables in the order of their references, whatever their order in the request. */
   private readTables(dictionary: FieldCursor): void {
     const tables = new Map<string, FieldCursor[]>()
     const message = messageSchema('ProfilesDictionary')
@@ -292,7 +292,7 @@ export class ProfileDecoder {
     return { key, value }
   }
 
-  /** A sample of the model has one value: the sum of those by time, of which each is 1 where none is given. */
+  /** A sample of the model has one value: the sum of the values by timestamp, each 1 if there are none. */
   private readSample(cursor: FieldCursor, samples: Sample[]): void {
     const message = messageSchema('Sample')
     const attributes = new Attributes()

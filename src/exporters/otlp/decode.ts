@@ -53,7 +53,7 @@ export function decodeRequest<S extends Signal>(
   return unfit
 }
 
-/** Makes the items of one message: usually one, none where the model has no place for it. */
+/** Decodes the items of one message: usually one, none if the model has no counterpart. */
 type Decode<T> = (cursor: FieldCursor, visit: (item: T) => void) => void
 
 const decoders: { readonly [S in Signal]: (request: Buffer, unfit: Unfit) => Decode<DecodedItem[S]> } = {
@@ -69,7 +69,7 @@ const decoders: { readonly [S in Signal]: (request: Buffer, unfit: Unfit) => Dec
 function readResource(group: FieldCursor, unfit: Unfit): Resource {
   const made = resource({})
   const attributes = new AttributeReader(made.attributes, unfit)
-  // Every signal has the resource at the same place.
+  // Every signal has the resource in the same field.
   const outer = messageSchema('ResourceSpans')
   const message = messageSchema('Resource')
   for (let field = group.nextOf(outer); field; field = group.nextOf(outer)) {
@@ -220,7 +220,7 @@ function noteDropped(cursor: FieldCursor, unfit: Unfit): void {
   if (cursor.number().uint32 > 0) unfit.change('counts of data dropped by the sender, lost')
 }
 
-/** An identifier of another length is none, as receivers have it. */
+/** Reads an identifier; one of another length counts as missing, as in receivers. */
 function readId(cursor: FieldCursor, into: Uint8Array): void {
   const bytes = cursor.bytes()
   if (bytes.length === into.length) into.set(bytes)

@@ -12,9 +12,9 @@ import {
 } from './schema-table.ts'
 
 /**
- * Encodes an export request that was OTLP JSON and has been parsed. Unknown fields are left out, null is a field that
- * is not there, and integers of 64 bits may be numbers, too. Throws a RangeError that names the field and says what was
- * expected there.
+ * Encodes a parsed OTLP JSON export request. Unknown fields are dropped, null is a missing field,
+ * and 64-bit integers may also be numbers. Throws a RangeError with the field and the
+ * expected value.
  */
 export function jsonToRequest(signal: Signal, json: unknown): Uint8Array {
   const out = new BackwardWriter()
@@ -22,7 +22,7 @@ export function jsonToRequest(signal: Signal, json: unknown): Uint8Array {
   return Uint8Array.from(out.written())
 }
 
-/** Where in the document something is: linked, so that a path is only made for a fault. */
+/** Position in the document, linked, so that a path is made only for an error. */
 class Place {
   private readonly step: string
   private readonly parent: Place | undefined
@@ -108,7 +108,7 @@ function textOf(value: unknown, place: Place): string {
   return value
 }
 
-/** Both alphabets, with or without the padding, as the JSON mapping of Protocol Buffers has it. */
+/** Both alphabets, with or without padding, as in the JSON mapping of Protocol Buffers. */
 function base64Of(value: unknown, place: Place): Buffer {
   if (typeof value !== 'string' || !/^[\w+/-]*={0,2}$/.test(value)) throw place.fault('bytes in base64')
   return Buffer.from(value, 'base64')
