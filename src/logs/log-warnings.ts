@@ -2,7 +2,7 @@ import type { RefusedFile } from '../lib/foreign-file.ts'
 
 const maxWarned = 100
 
-/** What is said to whoever operates the agent about logs that cannot be followed as they should be; each once. */
+/** Warnings about logs that cannot be read as configured; each is logged once. */
 export class LogWarnings {
   private readonly warn: (message: string, hint: string) => void
   private readonly warned = new Set<string>()
@@ -19,7 +19,7 @@ export class LogWarnings {
     )
   }
 
-  /** `over`: what a look left out. */
+  /** `over`: description of files that a scan left out. */
   over(source: string, over: string): void {
     this.once(
       `over ${source}`,
@@ -64,7 +64,7 @@ export class LogWarnings {
     this.once(`refused ${message}`, message, hint)
   }
 
-  /** `packed`: the file that it was compressed to; '' where it is gone. */
+  /** `packed`: the compressed file; '' if it was removed. */
   lost(path: string, packed: string): void {
     const why = packed === '' ? 'it was removed or moved away' : `it was compressed to ${packed}`
     this.once(

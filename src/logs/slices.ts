@@ -1,9 +1,9 @@
 import { setImmediate as turn } from 'node:timers/promises'
 
-/** A slice counts for no more: another program may have had the processor, or the machine stood still. */
+/** Maximum counted time of a slice, in milliseconds: another program may have had the CPU, or the machine was paused. */
 const mostMs = 10
 
-/** Long work in slices of `milliseconds`: others have the thread between them. */
+/** Long work in slices of `milliseconds`, with other work between them. */
 export class Slices {
   private readonly milliseconds: number
   private beganMs = performance.now()
@@ -13,7 +13,7 @@ export class Slices {
     this.milliseconds = milliseconds
   }
 
-  /** A slice begins; what others did since the last one does not count. */
+  /** Starts a slice; time since the last one does not count. */
   begin(): void {
     this.beganMs = performance.now()
   }
@@ -22,7 +22,7 @@ export class Slices {
     return performance.now() - this.beganMs >= this.milliseconds
   }
 
-  /** Lets others work, where the slice is over. */
+  /** Yields to other work if the slice is over. */
   async rest(): Promise<void> {
     const passedMs = performance.now() - this.beganMs
     if (passedMs < this.milliseconds) return
@@ -31,13 +31,13 @@ export class Slices {
     this.begin()
   }
 
-  /** The slice ends, as there is no more to do. */
+  /** Ends the slice early. */
   end(): void {
     this.workedMs += Math.min(mostMs, performance.now() - this.beganMs)
     this.begin()
   }
 
-  /** Milliseconds of work in all slices so far, about. */
+  /** Approximate time of all slices so far, in milliseconds. */
   get totalMs(): number {
     return this.workedMs + Math.min(mostMs, performance.now() - this.beganMs)
   }

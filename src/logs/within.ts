@@ -1,4 +1,4 @@
-/** Waits for work, which does not reject, for so long at most. */
+/** Waits for work, which must not reject, at most for so long. */
 export async function within(milliseconds: number, work: () => Promise<void>): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<void>(resolve => {
