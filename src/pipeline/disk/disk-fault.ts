@@ -1,13 +1,13 @@
 import { errorText } from '../../lib/logger.ts'
 import { LockedByAnother } from './disk-lock.ts'
 
-/** Why items are lost while the disk does not take them, as metrics name it. */
+/** Drop reason while the disk does not accept data, as in metrics. */
 export type FaultReason = 'disk_full' | 'disk_read_only' | 'disk_error'
 
-/** What stands in the way of the queue on disk. */
+/** Fault of the disk queue. */
 export interface DiskFault {
   readonly reason: FaultReason
-  /** What happened and how to fix it. */
+  /** Description of the fault. */
   readonly words: string
   readonly hint: string
 }
@@ -30,7 +30,7 @@ const hints: Readonly<Record<string, (directory: string) => readonly [reason: Fa
   EMFILE: () => ['disk_error', 'raise the open file limit (LimitNOFILE= of the service, ulimit -n)'],
 }
 
-/** What an error of a file operation means for the queue in a directory. */
+/** Fault for an error of a file operation of the queue in a directory. */
 export function faultOf(error: unknown, directory: string): DiskFault {
   const code = errorCode(error)
   if (error instanceof LockedByAnother)

@@ -21,43 +21,43 @@ import { SegmentWriter, type Unsynced } from './segment-writer.ts'
 export interface SegmentLogOptions {
   readonly directory: string
   readonly files: Files
-  /** How long a record may wait for the disk, in milliseconds; 0: every append waits for it. */
+  /** Maximum time until a record is synced, in milliseconds; 0: every append waits for the sync. */
   readonly fsyncMs: () => number
-  /** Milliseconds since the Unix epoch. */
+  /** Clock, in milliseconds since the Unix epoch. */
   readonly nowMs?: () => number
-  /** The signal, as a number that stays the same for ever. */
+  /** Number of the signal, which never changes. */
   readonly kind: number
-  /** Bound for the dead letters: 16 MiB. */
+  /** Limit for the dead letters, in bytes; default 16 MiB. */
   readonly maxDeadBytes?: number
-  /** A segment that has come to it gets no more records: 8 MiB. */
+  /** Size at which a segment is full, in bytes; default 8 MiB. */
   readonly segmentBytes?: number
-  /** Longest wait for the disk at the end, in milliseconds: 1000. */
+  /** Maximum wait for the disk at shutdown, in milliseconds; default 1000. */
   readonly closeMs?: number | undefined
   /**
-   * Something failed that no caller waits for: a sync, a cursor, a segment that is left alone. It comes again for as
-   * long as it fails, every 2 s at most.
+   * Called after a failure without a waiting caller: a sync, a cursor, a segment that is left unchanged. Repeated as
+   * long as it fails, at most every 2 s.
    */
   readonly fault: (what: string, error: Error) => void
-  /** More is on the disk than before. */
+  /** Called when more data is synced. */
   readonly synced?: (() => void) | undefined
 }
 
 const defaultSegmentBytes = 8 * 1024 * 1024
 const defaultDeadBytes = 16 * 1024 * 1024
-/** A disk that hangs holds nobody up for longer: what was written is the kernel's, and survives the process. */
+/** Default of `closeMs`: data already written is in the kernel, and survives the process. */
 const defaultCloseMs = 1000
 const noReason = Buffer.alloc(0)
 const noSpace: readonly unknown[] = ['ENOSPC', 'EDQUOT']
 
 /**
- * Opens the log in a directory, which is made where it is absent. Throws the error of the system call where the
- * directory cannot be used; whatever is in it never makes this fail.
+ * Opens the log in a directory, which is created if missing. Throws the error of the system call if the
+ * directory cannot be used; its content never makes this fail.
  */
 export function openSegmentLog(options: SegmentLogOptions): RecordLog {
   return new SegmentLog(options)
 }
 
-/** The log of records as segment files: record-format.ts tells the bytes, cursor.ts how it is kept what is settled. */
+/** Log of records in segment files: see record-format.ts for the format, cursor.ts for the settled records. */
 class SegmentLog implements RecordLog {
   readonly #options: SegmentLogOptions
   readonly #files: Files
@@ -69,13 +69,13 @@ class SegmentLog implements RecordLog {
   readonly #commits: CursorCommits
   readonly #head = Buffer.alloc(recordHeadBytes)
   readonly #reader: LogReader
-  /** Of the last segment, where it may grow. */
+  /** Writer of the last segment, if it may grow. */
   #writer: SegmentWriter | undefined
-  /** Records of files that could not be synced, until they stand in another file. */
+  /** Records of files that could not be synced, until they are in another file. */
   readonly #homeless: (readonly Unsynced[])[] = []
   #appendedItems = 0
   #isClosed = false
-  /** Closed for good: another process may have the files now. */
+  /** Whether it is closed for good: another process may have the files now. */
   #isAbandoned = false
 
   constructor(options: SegmentLogOptions) {
@@ -104,7 +104,7 @@ class SegmentLog implements RecordLog {
     })
     if (isTailSound) this.#reopenTail()
     books.lost = () => this.#commits.settled()
-    // What was found out about the numbers is worth a cursor too.
+    // Findings about the numbers are also written to the cursor.
     if (books.segments.length > 0) this.#commits.settled()
   }
 
@@ -173,7 +173,7 @@ class SegmentLog implements RecordLog {
     const writer = this.#openWriter(bytes)
     if (writer) this.#extend(writer, record, bytes)
     else this.#begin(record, bytes)
-    // Numbers that were left out are told by the cursor too, so that nobody waits for their records after a restart.
+    // Skipped numbers are also written to the cursor, so that no restart waits for their records.
     if (record.seq > books.lastSeq + 1) this.#commits.settled()
     books.settled.add(books.lastSeq + 1, record.seq - 1)
     books.lastSeq = record.seq
@@ -232,7 +232,7 @@ class SegmentLog implements RecordLog {
     try {
       await Promise.race([this.sync(), patience])
     } catch {
-      // `fault` has told it.
+      // `fault` has reported it.
     }
     clearTimeout(timer)
     this.#isAbandoned = true
@@ -241,7 +241,7 @@ class SegmentLog implements RecordLog {
     this.#reader.rest()
   }
 
-  /** The writer of the last segment, where the record fits. */
+  /** Writer of the last segment, if the record fits. */
   #openWriter(bytes: number): SegmentWriter | undefined {
     const writer = this.#writer
     if (!writer) return undefined
@@ -251,7 +251,7 @@ class SegmentLog implements RecordLog {
     return undefined
   }
 
-  /** Nothing more is written to the last segment. */
+  /** Stops writing to the last segment. */
   #abandonWriter(): void {
     if (this.#writer) this.#sync.seal(this.#writer)
     this.#writer = undefined
@@ -298,7 +298,7 @@ class SegmentLog implements RecordLog {
     this.#writer = writer
   }
 
-  /** Makes the directory again, once, where somebody removed it. */
+  /** Creates the directory again, once, if it was removed. */
   #createWriter(path: string): SegmentWriter {
     const { directory, files } = this.#options
     try {
@@ -310,7 +310,7 @@ class SegmentLog implements RecordLog {
     }
   }
 
-  /** Sees to it that a record that was written gets to the disk; takes it back where that is to be now and fails. */
+  /** Schedules the sync of a written record, or syncs now; removes the record if that fails. */
   #makeDurable(writer: SegmentWriter, record: Stored, bytes: number): void {
     if (this.#options.fsyncMs() > 0) {
       writer.keep(record, this.#books.total)
@@ -339,7 +339,7 @@ class SegmentLog implements RecordLog {
     }
   }
 
-  /** Throws the error of the system call; what is left is tried again with the next append. */
+  /** Writes records of failed files again. Throws the error of the system call; the rest is retried at the next append. */
   #house(): void {
     for (let group = this.#homeless.shift(); group; group = this.#homeless.shift()) {
       try {
@@ -351,7 +351,7 @@ class SegmentLog implements RecordLog {
     }
   }
 
-  /** Writes the last records of a segment as a segment of their own, whose range takes them out of that one. */
+  /** Writes the last records of a segment to a new segment, whose range replaces theirs in the old one. */
   #writeAgain(group: readonly Unsynced[]): void {
     const { directory, kind } = this.#options
     const books = this.#books
@@ -370,7 +370,7 @@ class SegmentLog implements RecordLog {
       parts.push(head, record.body)
       if (!books.settled.has(record.seq)) items += record.items
     }
-    // Aside first: where nothing of the old segment is on the disk, both have the same name.
+    // Temporary file first: if nothing of the old segment is on disk, both have the same name.
     const writer = this.#createWriter(`${path}.tmp`)
     try {
       const whole = Buffer.concat(parts)
@@ -389,7 +389,7 @@ class SegmentLog implements RecordLog {
     this.#sync.seal(writer)
   }
 
-  /** Somebody removed the file. */
+  /** The file was removed. */
   #loseFile(segment: Segment): void {
     const index = this.#books.indexOf(segment.first)
     if (index === this.#books.segments.length - 1) this.#abandonWriter()
@@ -397,7 +397,7 @@ class SegmentLog implements RecordLog {
     this.#commits.settled()
   }
 
-  /** How far the log is. A last segment that is settled and not small ends here, so that its space comes back. */
+  /** Current cursor. A settled last segment that is not small is sealed here, so that its space is freed. */
   #cursor(): Cursor {
     const books = this.#books
     const isLarge = (this.#writer?.size ?? 0) >= this.#segmentBytes / 8
@@ -415,8 +415,8 @@ class SegmentLog implements RecordLog {
   }
 
   /**
-   * On a full disk a settled segment makes room for the cursor. That is safe for the first one: what stood before the
-   * first segment counts as settled.
+   * On a full disk a settled segment makes room for the cursor. That is safe for the first one: records before the
+   * first segment count as settled.
    */
   #commitFailed(error: Error): void {
     const { code } = error as NodeJS.ErrnoException
@@ -435,7 +435,7 @@ class SegmentLog implements RecordLog {
     return index < length - 1 || (index === length - 1 && !this.#writer)
   }
 
-  /** False where the file stays. */
+  /** Removes a file; false if it remains. */
   #remove(segment: Segment): boolean {
     this.#reader.rest(segment)
     try {
@@ -452,7 +452,7 @@ class SegmentLog implements RecordLog {
     try {
       this.#files.remove(path)
     } catch {
-      // It is cut to nothing when it is made again.
+      // It is truncated when it is created again.
     }
   }
 }
