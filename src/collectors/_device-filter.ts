@@ -2,22 +2,22 @@ import { BoundedMap } from '../lib/bounded-map.ts'
 import { linearRegExp } from '../lib/linear-regexp.ts'
 import { small } from '../lib/small-tables.ts'
 
-/** Names whose answers are kept. */
+/** Maximum cached names. */
 const mostKept = 4096
 
-/** Regular expressions; an empty text or list is none of them. */
+/** Regular expressions; an empty text or list is no pattern. */
 export type Patterns = string | readonly string[]
 
 export interface DeviceFilterOptions {
   readonly include: Patterns
   readonly exclude: Patterns
-  /** What `exclude` is where nobody wrote one: it yields to `include` instead of contradicting it. */
+  /** Default of `exclude`: it yields to `include` instead of conflicting with it. */
   readonly defaultExclude?: Patterns
 }
 
 /**
- * Which devices are shown, by name: all that `include` matches, or all that `exclude` does not match. Throws where both
- * are given. `what` names the option's collector for the message.
+ * Filter of devices by name: all that `include` matches, or all that `exclude` does not match. Throws if both
+ * are set. `what` is the collector, for the message.
  */
 export function deviceFilter(
   { include, exclude, defaultExclude = [] }: DeviceFilterOptions,

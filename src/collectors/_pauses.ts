@@ -1,9 +1,9 @@
-/** Work that lasts longer keeps the agent from its kernel events and its clients. */
+/** Maximum time of work without a pause, in milliseconds, so that kernel events and clients are served. */
 const mostMs = 2
 
 /**
- * For a loop of reads that may be long: a function to call after each of them. It answers a promise to wait for when it
- * is time to let others run, otherwise undefined.
+ * For a possibly long loop of reads: a function to call after each of them. It returns a promise to await if it
+ * is time for other work, otherwise undefined.
  */
 export function pauses(): () => Promise<void> | undefined {
   let since = performance.now()

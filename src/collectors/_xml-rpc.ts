@@ -1,4 +1,4 @@
-// Answers of XML-RPC (xmlrpc.com/spec, 1999), as far as daemons that tell of themselves use it.
+// Responses of XML-RPC (xmlrpc.com/spec, 1999), as far as daemons use it for their state.
 
 export type XmlRpcValue =
   | string
@@ -7,15 +7,15 @@ export type XmlRpcValue =
   | readonly XmlRpcValue[]
   | ReadonlyMap<string, XmlRpcValue>
 
-/** Values within values: real answers have three levels. */
+/** Maximum nesting; real responses have three levels. */
 const mostDepth = 16
 
-/** A call without parameters. */
+/** Document of a call without parameters. */
 export function xmlRpcCall(method: string): string {
   return `<?xml version="1.0"?><methodCall><methodName>${method}</methodName><params></params></methodCall>`
 }
 
-/** The value that a call returned. Throws, in words, where the text is no such answer, or tells of a fault. */
+/** Result of a call. Throws an error with a reason for an invalid response, or a fault response. */
 export function parseXmlRpc(text: string): XmlRpcValue {
   const plain = text.replace(/^\s*<\?xml[^<>]*\?>/, '').replace(/<([A-Za-z][\w.]{0,60}) ?\/>/g, '<$1></$1>')
   const reader = new Reader(plain)
@@ -78,7 +78,7 @@ function scalar(type: string, text: string): XmlRpcValue {
   )
 }
 
-/** Walks over tags and texts. There are no attributes, comments or sections of other kinds in such answers. */
+/** Reads tags and texts. Responses have no attributes, comments or other sections. */
 class Reader {
   readonly #text: string
   #at = 0
@@ -87,14 +87,14 @@ class Reader {
     this.#text = text
   }
 
-  /** Name of the tag that opens next, past white space; '' where text or a closing tag comes first. */
+  /** Name of the next opening tag, after white space; '' if text or a closing tag comes first. */
   get next(): string {
     const tag = /<([A-Za-z][\w.]{0,60})>/y
     tag.lastIndex = this.#pastSpace()
     return tag.exec(this.#text)?.[1] ?? ''
   }
 
-  /** What `read` makes of the content of a tag. */
+  /** Result of `read` for the content of a tag. */
   inside<T>(tag: string, read: () => T): T {
     this.#take(`<${tag}>`)
     const value = read()

@@ -7,7 +7,7 @@ const blocks = gauge(
   { labels: ['node', 'size', 'zone'] },
 )
 
-/** How far free memory is in pieces, from /proc/buddyinfo (proc(5)). */
+/** Fragmentation of free memory, from /proc/buddyinfo (proc(5)). */
 export const buddyinfo = collector({
   name: 'buddyinfo',
   summary: 'Free blocks of memory by size',

@@ -5,7 +5,7 @@ import { collector, gauge, NoData, type Tree } from './collector.ts'
 const entries = gauge('nf_conntrack_entries', 'Connections that are tracked now.')
 const limit = gauge('nf_conntrack_entries_limit', 'Connections that can be tracked at most.')
 
-/** Columns of the table that are shown, counted from 0, in rising order. */
+/** Shown columns of the table, from 0, in rising order. */
 const columns = [
   [2, gauge('nf_conntrack_stat_found', 'Look-ups that found an entry, since the start.')],
   [4, gauge('nf_conntrack_stat_invalid', 'Packets that could not be tracked, since the start.')],
@@ -51,7 +51,7 @@ function parameter(proc: Tree, name: string): number {
   return value
 }
 
-/** The shown columns, each summed over the lines, one of which is a CPU. */
+/** Shown columns, each summed over the lines, one per CPU. */
 function sumColumns(scan: Scanner): readonly number[] {
   const sums = columns.map(() => 0)
   const broken = () =>

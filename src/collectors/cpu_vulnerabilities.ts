@@ -8,7 +8,7 @@ const vulnerability = gauge(
 )
 const directory = 'devices/system/cpu/vulnerabilities'
 
-/** Flaws of CPUs, from /sys/devices/system/cpu/vulnerabilities (kernel, admin-guide/hw-vuln). */
+/** CPU vulnerabilities, from /sys/devices/system/cpu/vulnerabilities (kernel, admin-guide/hw-vuln). */
 export const cpu_vulnerabilities = collector({
   name: 'cpu_vulnerabilities',
   summary: 'CPU vulnerabilities and their mitigations',
@@ -28,7 +28,7 @@ export const cpu_vulnerabilities = collector({
   }),
 })
 
-/** What stands before the first colon, comma or semicolon, where it is a state that the kernel has; else unknown. */
+/** State before the first colon, comma or semicolon, if it is a known one; otherwise unknown. */
 export function parseVulnerability(text: string): { readonly state: string; readonly mitigation: string } {
   const parts = /^(not affected|vulnerable|mitigation|unknown)[:;,]?\s*(.*)$/i.exec(text)
   if (parts === null) return { state: 'unknown', mitigation: text }

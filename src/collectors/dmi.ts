@@ -1,6 +1,6 @@
 import { collector, type Family, gauge, NoData } from './collector.ts'
 
-/** Labels in rising order; where the file has another name, that. */
+/** Labels in rising order, with the file name if it differs. */
 const labels: readonly (readonly [label: string, file?: string])[] = [
   ['bios_date'],
   ['bios_release'],
@@ -39,7 +39,7 @@ const mostCharacters = 4096
 
 const directory = 'class/dmi/id'
 
-/** What the firmware says about the machine, from /sys/class/dmi/id (SMBIOS). It stays the same until the next start. */
+/** Firmware data about the machine, from /sys/class/dmi/id (SMBIOS). It is constant until the next boot. */
 export const dmi = collector({
   name: 'dmi',
   summary: 'Vendor and model of the machine',

@@ -66,7 +66,7 @@ export const dmmultipath = collector({
         const slaves = sys.list(`${path}/slaves`)
         let good = 0
         for (const slave of slaves) {
-          // Not all drivers tell it: virtio and DASD do not.
+          // Not all drivers report it: virtio and DASD do not.
           const state = optionalTextAt(sys, `block/${slave}/device/state`) ?? 'unknown'
           if (working.has(state)) good++
           readings.set(pathState, 1, device, slave, state)

@@ -4,10 +4,10 @@ import { collector, counter, type Family, gauge, NoData } from './collector.ts'
 const labels = ['device']
 const kibibyte = 1024
 
-/** By the key of /proc/drbd (drbdsetup(8), "performance indicators"). */
+/** Families by key of /proc/drbd (drbdsetup(8), "performance indicators"). */
 const numbers: ReadonlyMap<string, readonly [family: Family, factor: number]> = new Map([
   ['ns', [counter('drbd_network_sent_bytes_total', 'Bytes sent to the peer.', { labels }), kibibyte]],
-  // In KiB too, but the exporter that is replaced shows the number as it is, and so do those who divide by it.
+  // Also in KiB, but the replaced exporter shows the number unchanged, and queries rely on it.
   [
     'nr',
     [
@@ -42,7 +42,7 @@ const numbers: ReadonlyMap<string, readonly [family: Family, factor: number]> = 
   ['oos', [gauge('drbd_out_of_sync_bytes', 'Bytes known to differ from the peer.', { labels }), kibibyte]],
 ])
 
-/** States of both nodes, and the word that makes one of them 1. */
+/** States of both nodes, and the word for 1. */
 const pairs: ReadonlyMap<string, readonly [family: Family, good: string]> = new Map([
   [
     'ro',

@@ -32,7 +32,7 @@ const lifespan = gauge(
 
 const directory = 'class/infiniband'
 
-/** Of a port. Which of them there are depends on the driver and the kernel. */
+/** Counter directories of a port; they depend on the driver and the kernel. */
 const counterDirectories = [
   ['counters', portCounters],
   ['counters_ext', oldPortCounters],
@@ -100,7 +100,7 @@ function readPort(sys: Tree, device: string, port: string, readings: Readings): 
   if (milliseconds !== undefined) readings.set(lifespan, Math.floor(milliseconds / 1000), device, port)
 }
 
-/** A counter; undefined where the port does not have it, which some drivers say in words. */
+/** A counter; undefined if the port does not have it, which some drivers report as text. */
 function count(sys: Tree, path: string): number | undefined {
   const text = sys.find(path)
   if (text === undefined || text.includes('N/A (no PMA)')) return undefined

@@ -14,7 +14,7 @@ const totals = [
   counter('ipvs_outgoing_bytes_total', 'Bytes that went out from services of IPVS.'),
 ]
 
-/** In rising order, as families have them. */
+/** Labels in rising order. */
 const backendLabels = [
   'local_address',
   'local_mark',
@@ -101,7 +101,7 @@ interface Backend {
   weight: number
 }
 
-/** Real servers of all services; those whose labels are equal are one. */
+/** Real servers of all services; those with equal labels are summed. */
 function backends(bytes: Buffer, labels: readonly BackendLabel[]): Iterable<Backend> {
   const scan = new Scanner(bytes)
   const found = new Map<string, Backend>()

@@ -22,7 +22,7 @@ export const loadavg = collector({
   }),
 })
 
-/** The three averages. Throws where one is missing. */
+/** The three averages. Throws if one is missing. */
 export function parseLoadavg(bytes: Buffer): readonly [one: number, five: number, fifteen: number] {
   const scan = new Scanner(bytes)
   scan.line()

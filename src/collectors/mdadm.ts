@@ -79,7 +79,7 @@ function showSettings(sys: Tree, name: string, readings: Readings): void {
   readings.set(degraded, redundant ? numberAt(sys, `${path}/degraded`) : 0, name)
 }
 
-/** The arrays of /proc/mdstat: a line with name and disks, one with blocks, and one about what runs. */
+/** Arrays of /proc/mdstat: a line with name and disks, one with blocks, and one with the current activity. */
 export function parseMdstat(text: string): readonly MdArray[] {
   if (!text.startsWith('Personalities'))
     throw new Error('cannot read /proc/mdstat: no personalities')
@@ -106,7 +106,7 @@ export function parseMdstat(text: string): readonly MdArray[] {
   return arrays
 }
 
-/** What runs on an array; undefined: nothing. */
+/** Activity of an array; undefined for none. */
 function activityOf(line: string): string | undefined {
   if (line.includes('recovery')) return 'recovering'
   if (line.includes('reshape')) return 'reshaping'
@@ -122,7 +122,7 @@ function syncedBlocks(line: string, name: string): number {
 }
 
 function diskCounts(line: string, status: string): { readonly active: number; readonly required: number } {
-  // Arrays without redundancy do not tell: each disk in the line has its number in brackets.
+  // Arrays without redundancy have no such counts: each disk in the line has its number in brackets.
   if (/raid0|linear/.test(line)) return { active: count(line, '['), required: count(line, '[') }
   if (line.includes('inactive')) return { active: 0, required: 0 }
   const found = /\[(\d+)\/(\d+)\] \[[U_]+\]/.exec(status)

@@ -3,7 +3,7 @@ import { TableFile } from './_table-file.ts'
 import { collector, gauge } from './collector.ts'
 import { families } from './families.ts'
 
-/** Fields that the semantic conventions have. What they call used is the difference of two of these. */
+/** Fields in the semantic conventions. Their value `used` is the difference of two of these. */
 const conventions: Readonly<Record<string, OtelName>> = {
   'MemTotal:': memory('system.memory.limit'),
   'MemFree:': memory('system.memory.usage', { 'system.memory.state': 'free' }),
@@ -38,7 +38,7 @@ function options(field: string): FamilyOptions {
   return otel === undefined ? {} : { otel }
 }
 
-/** Use of memory, from /proc/meminfo (proc(5)): all of its fields. */
+/** Memory usage, from /proc/meminfo (proc(5)): all of its fields. */
 export const meminfo = collector({
   name: 'meminfo',
   summary: 'Memory usage',

@@ -4,7 +4,7 @@ import { families } from './families.ts'
 
 const directory = 'devices/system/node'
 
-/** Use of memory by NUMA node, from /sys/devices/system/node (kernel, admin-guide/numastat.rst). */
+/** Memory usage by NUMA node, from /sys/devices/system/node (kernel, admin-guide/numastat.rst). */
 export const meminfo_numa = collector({
   name: 'meminfo_numa',
   summary: 'Memory usage by NUMA node',

@@ -21,21 +21,21 @@ const rootDelay = gauge('ntp_root_delay_seconds', 'Time from the server to the r
 const rootDispersion = gauge('ntp_root_dispersion_seconds', "Error that the server's clock may have.")
 const sanity = gauge('ntp_sanity', 'Whether the server is fit to set a clock by (1), or not (0).')
 
-/** Without options and a signature (RFC 5905, section 7.3). */
+/** Size of a packet without options and signature (RFC 5905, section 7.3). */
 const packetBytes = 48
 const clientMode = 3
 const serverMode = 4
 const timeoutMs = 1000
-/** From the epoch of NTP, 1900, to that of Unix. */
+/** Seconds from the epoch of NTP, 1900, to that of Unix. */
 const epochSeconds = 2_208_988_800
 const daySeconds = 86_400
 const unsynchronized = 3
-/** What makes a server unfit (RFC 5905, appendix A.5.1.1): seconds of age, seconds of distance, servers. */
+/** Limits of a usable server (RFC 5905, appendix A.5.1.1): age in seconds, distance in seconds, number of servers. */
 const mostAge = 2 ** 17
 const mostDispersion = 16
 const leastBadStratum = 16
 
-/** What a server answered. Times are seconds since the Unix epoch, the others seconds. */
+/** Answer of a server. Times are seconds since the Unix epoch, other values seconds. */
 export interface NtpAnswer {
   readonly leap: number
   readonly stratum: number
@@ -44,12 +44,12 @@ export interface NtpAnswer {
   readonly referenceTime: number
   readonly receiveTime: number
   readonly transmitTime: number
-  /** This host's times of the question and the answer. */
+  /** Times of the request and the response on this host. */
   readonly sent: number
   readonly received: number
 }
 
-/** What an NTP server says of the time, asked over UDP. */
+/** Time of an NTP server, queried over UDP. */
 export const ntp = collector({
   name: 'ntp',
   summary: 'Time of an NTP server on this host (deprecated)',
@@ -80,7 +80,7 @@ export const ntp = collector({
         `cannot query NTP server ${server}: not a loopback address; set server_is_local if it is on this host`,
       )
     let answer: NtpAnswer | undefined
-    /** Midnight of the last leap second: its indicator is dropped at once, but servers smear it over a day. */
+    /** Midnight of the last leap second: its indicator is dropped immediately, but servers smear it over a day. */
     let leapMidnight = 0
 
     return {
@@ -105,7 +105,7 @@ export const ntp = collector({
           leapMidnight = (Math.floor(transmitTime / daySeconds) + 1) * daySeconds
         const isSmeared = Math.abs(transmitTime - leapMidnight) < daySeconds
         const tolerance = options.local_offset_tolerance / 1000 + (isSmeared ? 1 : 0)
-        // An answer that came before its question shows how wrong the clocks are at least.
+        // A response time before its request shows a minimum error of the clocks.
         const leastError = Math.max(0, sent - receiveTime, transmitTime - received)
         const distance = (delay + answer.rootDelay) / 2 + answer.rootDispersion
         const isSane = isFit(answer) && distance <= options.max_distance / 1000 && leastError <= tolerance
@@ -138,7 +138,7 @@ interface Question {
   readonly ip_ttl: number
 }
 
-/** Sends a question and takes the answer to it. Rejects, in words, where none comes within a second. */
+/** Sends a request and returns the response. Rejects with a reason if there is none within a second. */
 function ask(question: Question, signal: AbortSignal): Promise<NtpAnswer> {
   const { server, server_port } = question
   const failed = (why: string, cause?: unknown) =>
@@ -147,7 +147,7 @@ function ask(question: Question, signal: AbortSignal): Promise<NtpAnswer> {
     const socket = createSocket(isIPv6(server) ? 'udp6' : 'udp4')
     const packet = Buffer.alloc(packetBytes)
     packet[0] = (question.protocol_version << 3) | clientMode
-    // A time that nobody can guess, so that nobody else can answer, nor learn this host's time.
+    // A random time, so that no other host can answer, nor learn the time of this host.
     const cookie = randomBytes(8)
     cookie.copy(packet, 40)
     let sent = 0
@@ -184,7 +184,7 @@ function ask(question: Question, signal: AbortSignal): Promise<NtpAnswer> {
   })
 }
 
-/** Throws, in words, where the packet is no answer to the question with this cookie. */
+/** Parses a response. Throws an error with a reason if it does not belong to the request with this cookie. */
 export function parseAnswer(packet: Buffer, cookie: Buffer, sent: number, received: number): NtpAnswer {
   if (packet.length < packetBytes) throw new Error(`invalid response: ${packet.length} bytes`)
   if ((packet[0]! & 7) !== serverMode) throw new Error('invalid response: not from a server')
@@ -207,7 +207,7 @@ export function parseAnswer(packet: Buffer, cookie: Buffer, sent: number, receiv
   }
 }
 
-/** 32 bits of seconds and 32 of fractions. Seconds that would lie before 1970 are of the era that begins in 2036. */
+/** 32 bits of seconds and 32 of fractions. Seconds before 1970 belong to the era from 2036 on. */
 function timestamp(packet: Buffer, at: number): number {
   const seconds = packet.readUInt32BE(at) - epochSeconds
   return (seconds < 0 ? seconds + 2 ** 32 : seconds) + packet.readUInt32BE(at + 4) / 2 ** 32
@@ -218,7 +218,7 @@ function shortSeconds(packet: Buffer, at: number): number {
   return Math.round((packet.readUInt32BE(at) / 65_536) * 1e9) / 1e9
 }
 
-/** To the microsecond: JavaScript's own clock has milliseconds, which is all that the tolerance allows. */
+/** Time to the microsecond: JavaScript's clock has only milliseconds, the whole tolerance. */
 function now(): number {
   const native = loadNative()
   return native instanceof Unsupported ? Date.now() / 1000 : native.clock().realtimeUs / 1e6

@@ -20,10 +20,10 @@ const pathState = gauge(
 )
 
 const shownStates = ['live', 'connecting', 'resetting', 'dead', 'unknown']
-/** States that the kernel knows and that are none of those shown (drivers/nvme/host/core.c). */
+/** Known states that are not shown (drivers/nvme/host/core.c). */
 const otherStates = new Set(['new', 'deleting', 'deleting (no IO)'])
 
-/** NVMe subsystems and the paths to them, from /sys/class/nvme-subsystem. */
+/** NVMe subsystems and their paths, from /sys/class/nvme-subsystem. */
 export const nvmesubsystem = collector({
   name: 'nvmesubsystem',
   summary: 'NVMe subsystems and their paths',

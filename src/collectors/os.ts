@@ -25,18 +25,18 @@ const supportEnd = gauge(
   'When support of the operating system ends, in seconds since the Unix epoch.',
 )
 
-/** The first that is there counts (os-release(5)). */
+/** The first existing file counts (os-release(5)). */
 const files = ['etc/os-release', 'usr/lib/os-release']
-/** Real ones have less than 1 KiB. */
+/** Real files have less than 1 KiB. */
 const mostBytes = 64 * 1024
 
 interface Release {
-  /** As of `info`. */
+  /** Labels of `info`. */
   readonly labels: readonly string[]
   readonly id: string
   readonly idLike: string
   readonly name: string
-  /** 0: there is none. */
+  /** 0 for none. */
   readonly version: number
   readonly supportEnd: number | undefined
 }
@@ -95,14 +95,14 @@ function parseRelease(root: Tree, path: string, bytes: Buffer): Release {
   function dayStart(day: string): number | undefined {
     if (day === '') return undefined
     const start = new Date(`${day}T00:00:00Z`)
-    // The round trip refuses 30 February.
+    // The round trip rejects 30 February.
     if (Number.isNaN(start.getTime()) || start.toISOString().slice(0, 10) !== day)
       throw wrong(`SUPPORT_END is not a date: ${day.slice(0, 40)}`)
     return start.getTime() / 1000
   }
 }
 
-/** `NAME=value` lines as a shell would take them, without expansions. Throws, in words, where a line is no such. */
+/** `NAME=value` lines as in a shell, without expansions. Throws an error with a reason for any other line. */
 export function parseAssignments(text: string): ReadonlyMap<string, string> {
   const values = new Map<string, string>()
   for (const [i, line] of text.split('\n').entries()) {
@@ -119,10 +119,10 @@ export function parseAssignments(text: string): ReadonlyMap<string, string> {
 
 const escapes: Readonly<Record<string, string>> = { n: '\n', t: '\t' }
 
-/** A value without its quotes; undefined where it is broken. */
+/** Value without its quotes; undefined if invalid. */
 function unquote(value: string): string | undefined {
   let out = ''
-  // Space at the end belongs to the value only where a quote says so.
+  // Trailing space belongs to the value only inside quotes.
   let kept = 0
   let quote = ''
   for (let i = 0; i < value.length; i++) {

@@ -76,12 +76,12 @@ const powerState = gauge(
 )
 const powerStates = ['D0', 'D1', 'D2', 'D3hot', 'D3cold', 'unknown', 'error']
 
-/** In the host's root directory. */
+/** Paths below the host's root directory. */
 const idsFiles = ['usr/share/misc/pci.ids', 'usr/share/hwdata/pci.ids']
 /** The file has 1.5 MB (2026). */
 const mostIdsBytes = 16 * 1024 * 1024
 
-/** Attributes that are one number, 0 where there is none. */
+/** Attributes with one number, 0 if missing. */
 const numbers = [
   [coldAllowed, 'd3cold_allowed', true],
   [autoprobe, 'sriov_drivers_autoprobe', true],
@@ -90,12 +90,12 @@ const numbers = [
   [vectors, 'sriov_vf_total_msix', false],
 ] as const
 
-/** What does not change while a device is there. */
+/** Constant properties of a device. */
 interface Device {
   readonly path: string
-  /** As the first labels of `powerState`, and all of the others. */
+  /** First labels of `powerState`, and all labels of the other families. */
   readonly place: readonly [bus: string, device: string, fn: string, segment: string]
-  /** By label. */
+  /** Values by label. */
   readonly facts: ReadonlyMap<string, string>
   readonly ids: PciIds
   readonly maxSpeed: number
@@ -166,7 +166,7 @@ function readDevice(sys: Tree, name: string): Device {
   const target = sys.link(path)
   const place = target === undefined ? undefined : parsePlace(posix.basename(target))
   if (place === undefined) throw new Error(`cannot read ${sys.at(path)}: not a link to a PCI device`)
-  // What hangs on a root bus has no device above it.
+  // A device on a root bus has no parent device.
   const parent = parsePlace(posix.basename(posix.dirname(target!))) ?? ['*', '*', '*', '*']
   const id = (file: string, digits: number) =>
     readId(sys, `${path}/${file}`).toString(16).padStart(digits, '0')
@@ -198,7 +198,7 @@ function readDevice(sys: Tree, name: string): Device {
   }
 }
 
-/** Reads the file anew for new devices and keeps nothing but their names: it has tens of thousands of others. */
+/** Reads the file for new devices and keeps only their names: it has tens of thousands of others. */
 function addNames(devices: readonly Device[], { host: { root }, log }: Env, idsFile: string): void {
   let text = ''
   const found = idsFiles.find(file => root.exists(file))
@@ -227,7 +227,7 @@ function addNames(devices: readonly Device[], { host: { root }, log }: Env, idsF
   }
 }
 
-/** `0000:45:00.0`, in the order of `labels`; undefined where it is no place on a bus. */
+/** `0000:45:00.0`, in the order of `labels`; undefined if invalid. */
 function parsePlace(text: string): Device['place'] | undefined {
   const match = /^([0-9a-f]{1,8}):([0-9a-f]{1,4}):([0-9a-f]{1,4})\.([0-9a-f]{1,4})$/i.exec(text)
   if (match === null) return undefined
@@ -254,7 +254,7 @@ function readWidth(sys: Tree, path: string): number {
   return isUnknown(sys.find(path)) ? -1 : (readNumber(sys, path) ?? -1)
 }
 
-/** `8.0 GT/s PCIe`; kernels before 5.8 leave out the last word. */
+/** `8.0 GT/s PCIe`; Linux before 5.8 omits the last word. */
 function readSpeed(sys: Tree, path: string): number {
   const text = sys.find(path)
   if (isUnknown(text)) return -1

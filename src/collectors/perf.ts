@@ -7,9 +7,9 @@ import { key } from '../schema/tree.ts'
 import { collector, counter, type Env, type Family, NoData, type Tree } from './collector.ts'
 import { metricName } from './families.ts'
 
-/** Something to count (perf_event_open(2)). */
+/** An event to count (perf_event_open(2)). */
 interface Event {
-  /** As in the options. */
+  /** Name as in the options. */
   readonly name: string
   readonly type: number
   readonly config: number
@@ -167,13 +167,13 @@ const cache: readonly Event[] = [
 
 /** Tracing's directory, where it is mounted by itself and within debugfs. */
 const tracing = ['kernel/tracing', 'kernel/debug/tracing']
-/** First version of `struct perf_event_attr`, which all kernels take. */
+/** Size of the first version of `struct perf_event_attr`, which all kernels accept. */
 const attrBytes = 64
 const excludeHypervisor = 1 << 6
 const closeOnExec = 1 << 3
 const mostCpus = 65_536
 
-/** An event that is counted on a CPU. */
+/** An event counted on a CPU. */
 interface Open {
   readonly fd: number
   readonly family: Family
@@ -216,7 +216,7 @@ export const perf = collector({
       collect(readings) {
         if (!isOpen) openAll()
         for (const { fd, family, cpu } of open) {
-          // Of a CPU that went offline there may be nothing to read.
+          // A CPU that went offline may have no data.
           if (readSync(fd, value, 0, value.length, null) < value.length) continue
           readings.set(family, value.readUInt32LE(4) * 2 ** 32 + value.readUInt32LE(0), cpu)
         }
@@ -231,7 +231,7 @@ export const perf = collector({
       isOpen = false
     }
 
-    /** Events that this machine has not are left out; where it has none of them there is nothing to count. */
+    /** Opens all events. Unsupported ones are skipped; throws if none is supported. */
     function openAll(): void {
       const native = loadNative()
       if (native instanceof Unsupported) throw new Error(native.reason)
@@ -258,7 +258,7 @@ export const perf = collector({
       isOpen = true
     }
 
-    /** Why the event is counted nowhere; '' where it is. */
+    /** Opens an event on all CPUs. Returns the reason if it is counted on none, otherwise ''. */
     function openEvent(
       native: Native,
       { name, type, config, family }: Event,
@@ -274,7 +274,7 @@ export const perf = collector({
           const { code, message } = error as NodeJS.ErrnoException
           if (code === 'EMFILE' || code === 'ENFILE') throw error
           reason = `cannot count ${name}: ${message}`
-          // What is not permitted here is not elsewhere.
+          // If it is not permitted on one CPU, it is not on others.
           if (code === 'EACCES' || code === 'EPERM') break
         }
       }
@@ -283,7 +283,7 @@ export const perf = collector({
   },
 })
 
-/** `struct perf_event_attr` of an event that is counted at once, in tasks of all kinds. */
+/** `struct perf_event_attr` of an event that is counted immediately, in all tasks. */
 function attributes(type: number, config: number): Uint8Array {
   const attr = Buffer.alloc(attrBytes)
   attr.writeUInt32LE(type, 0)
@@ -293,7 +293,7 @@ function attributes(type: number, config: number): Uint8Array {
   return attr
 }
 
-/** Those whose names are in the list; all where none of them is. */
+/** Events in the list; all events if it has none of them. */
 function chosen(events: readonly Event[], names: readonly string[], { log }: Env): readonly Event[] {
   const found = events.filter(({ name }) => names.includes(name))
   const unknown = names.filter(each => !events.some(({ name }) => name === each))
@@ -301,7 +301,7 @@ function chosen(events: readonly Event[], names: readonly string[], { log }: Env
   return found.length === 0 ? events : found
 }
 
-/** `0-3,8`, with steps as in `0-30:2`. Throws, in words, where the text is none. */
+/** `0-3,8`, with steps as in `0-30:2`. Throws an error with a reason if invalid. */
 export function parseCpus(text: string): readonly number[] {
   const cpus = new Set<number>()
   for (const part of text.split(',')) {

@@ -9,7 +9,7 @@ const anyZone = counter('rapl_joules_total', 'Energy that a power zone has used.
   labels: ['index', 'path', 'rapl_zone'],
 })
 
-/** Zones that are a component by themselves; others are parts of these, or of the whole host. */
+/** Zones that are a whole component; others are parts of these, or of the host. */
 const components: Readonly<Record<string, string>> = { package: 'cpu', dram: 'memory' }
 
 function convention(zone: string): FamilyOptions {
@@ -23,9 +23,9 @@ function convention(zone: string): FamilyOptions {
 
 interface Zone {
   readonly name: string
-  /** Tells zones of one name apart. */
+  /** Number among zones of the same name. */
   readonly index: string
-  /** Of the directory, as it is shown. */
+  /** Shown path of the directory. */
   readonly path: string
   readonly energyPath: string
 }
@@ -81,7 +81,7 @@ function findZones(sys: Tree, directories: readonly string[]): Zone[] {
     const full = sys.find(`${path}/name`)
     if (full === undefined) continue
     if (full.length > 64) throw new Error(`cannot read ${sys.at(path)}/name: too long`)
-    // Packages carry their number in the name; of others there may be several of one name.
+    // Packages have their number in the name; other zones may share a name.
     const [, stem, number] = /^([^-]*)-([-+]?\d+)$/.exec(full) ?? []
     const name = stem ?? full
     const index = number === undefined ? (counts.get(name) ?? 0) : Number(number)

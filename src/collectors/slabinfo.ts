@@ -5,7 +5,7 @@ import { TableFile } from './_table-file.ts'
 import { collector, gauge } from './collector.ts'
 
 const labels = { labels: ['slab'] }
-/** In the order of the columns. */
+/** Families in the order of the columns. */
 const families = [
   gauge('slabinfo_active_objects', 'Objects of a slab that are in use.', labels),
   gauge('slabinfo_objects', 'Objects that a slab has room for.', labels),
@@ -14,7 +14,7 @@ const families = [
   gauge('slabinfo_pages_per_slab', 'Pages that are allocated at once.', labels),
 ]
 
-/** The kernel's own memory by kind of object, from /proc/slabinfo (slabinfo(5)), which root alone may read. */
+/** Kernel memory by kind of object, from /proc/slabinfo (slabinfo(5)), which only root can read. */
 export const slabinfo = collector({
   name: 'slabinfo',
   summary: 'Kernel memory by kind of object',

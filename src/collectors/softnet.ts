@@ -37,10 +37,10 @@ const columns: readonly (Family | undefined)[] = [
   limited,
   backlog,
 ]
-/** All kernels have these; then come steered packets (2.6.39), limits (3.11), backlog and CPU (5.10). */
+/** Columns of all kernels; later ones are steered packets (2.6.39), limits (3.11), backlog and CPU (5.10). */
 const leastColumns = 9
 const mostCount = 0xffff_ffff
-/** More than the kernel can be built for. */
+/** More CPUs than the kernel supports. */
 const mostCpus = 65_536
 
 /** Packets by CPU, from /proc/net/softnet_stat (kernel, net/core/net-procfs.c). */
@@ -67,7 +67,7 @@ export const softnet = collector({
           }
           if (width < leastColumns) throw file.fault(`a line has ${width} numbers`)
           values.fill(0, width)
-          // Offline CPUs have no line, which older kernels do not tell.
+          // Offline CPUs have no line, and older kernels have no CPU column.
           const cpu = width > columns.length ? values[columns.length]! : line
           let number = numbers.get(cpu)
           if (number === undefined) {

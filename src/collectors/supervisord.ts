@@ -26,7 +26,7 @@ const address = text({
   show: url => url.replace(/^([a-z]+:\/\/)[^/@]*@/i, '$1[REDACTED]@'),
 })
 
-/** A process that supervisord looks after. */
+/** A process managed by supervisord. */
 interface Process {
   readonly group: string
   readonly name: string
@@ -35,7 +35,7 @@ interface Process {
   readonly start: number
 }
 
-/** Processes under supervisord, asked over XML-RPC. */
+/** Processes under supervisord, queried over XML-RPC. */
 export const supervisord = collector({
   name: 'supervisord',
   summary: 'State of processes under supervisord (deprecated)',
@@ -74,7 +74,7 @@ export const supervisord = collector({
   },
 })
 
-/** Options of a request to the URL. Behind a socket the path is supervisord's own. */
+/** Options of a request to the URL. Over a socket the path is supervisord's default. */
 function targetOf(url: string): RequestOptions {
   const { protocol, pathname, hostname, port, search, username, password } = new URL(url)
   if (protocol === 'unix:') return { socketPath: decodeURIComponent(pathname), path: '/RPC2', host: 'unix' }
@@ -87,9 +87,9 @@ function targetOf(url: string): RequestOptions {
   }
 }
 
-/** Sends a document and gives back the one that comes. Rejects where it is none, or too long. */
+/** Sends a document and returns the response. Rejects if it is not successful, or too long. */
 async function post(target: RequestOptions, document: string, signal: AbortSignal): Promise<string> {
-  // TLS takes 3 MB of memory, and hardly anybody has it here.
+  // TLS takes 3 MB of memory, and is rarely used here.
   const send = target.protocol === 'https:' ? (await import('node:https')).request : request
   return new Promise((resolve, reject) => {
     const take = (response: IncomingMessage) => {

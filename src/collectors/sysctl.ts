@@ -9,7 +9,7 @@ const info = gauge('sysctl_info', 'Always 1; the labels are a word of a paramete
   labels: ['index', 'name', 'value'],
 })
 
-/** Parameters of the kernel that the user names, from /proc/sys (sysctl(8)). */
+/** Selected kernel parameters, from /proc/sys (sysctl(8)). */
 export const sysctl = collector({
   name: 'sysctl',
   summary: 'Selected kernel parameters',
@@ -63,7 +63,7 @@ function numeric({ name, keys }: Parameter, proc: Tree): Show {
     const numbers = wordsOf(name, proc).map(decimal)
     if (numbers.some(Number.isNaN)) throw new Error(`cannot show sysctl ${name}: some values are not numbers`)
     if (keys.length > 0) {
-      // The exporter that is replaced takes no key for a single number.
+      // The replaced exporter allows no key for a single number.
       if (numbers.length !== keys.length || keys.length === 1)
         throw new Error(
           `cannot show sysctl ${name}: ${numbers.length} numbers for ${keys.length} keys`,

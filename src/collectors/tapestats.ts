@@ -7,7 +7,7 @@ import { collector, counter, type Family, gauge, NoData } from './collector.ts'
 const labels = ['device']
 const perNanosecond = 0.000000001
 
-/** By file in /sys/class/scsi_tape/<device>/stats (Documentation/scsi/st.rst). */
+/** Families by file in /sys/class/scsi_tape/<device>/stats (Documentation/scsi/st.rst). */
 const files: readonly (readonly [file: string, family: Family, factor: number])[] = [
   ['in_flight', gauge('tape_io_now', 'Requests that the drive is working on.', { labels }), 1],
   [

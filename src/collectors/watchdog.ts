@@ -48,7 +48,7 @@ export const watchdog = collector({
         throw new NoData(`${sys.at(directory)} not found: no watchdog`)
       for (const name of names) {
         const text = (file: string) => optionalTextAt(sys, `${directory}/${name}/${file}`) ?? ''
-        // Drivers show what they know.
+        // Drivers have different files.
         for (const [file, family] of numbers) {
           const value = sys.number(`${directory}/${name}/${file}`)
           if (value !== undefined) readings.set(family, value, name)

@@ -83,7 +83,7 @@ const stationFamilies: readonly (readonly [field: Exclude<keyof WifiStation, 'ad
     ],
   ]
 
-/** Wireless interfaces and who they are linked to, from nl80211. */
+/** Wireless interfaces and their links, from nl80211. */
 export const wifi = collector({
   name: 'wifi',
   summary: 'Wireless interfaces and stations',
@@ -117,7 +117,7 @@ function modeOf(status: number): string {
   return ['client', 'client', 'ad-hoc'][status] ?? 'unknown'
 }
 
-/** The same from files: `interfaces.json` and, for each interface, `bss.json` and `stationinfo.json`. */
+/** Wireless data from files: `interfaces.json` and, for each interface, `bss.json` and `stationinfo.json`. */
 function fixtureWifi(directory: string): WifiSource {
   return {
     interfaces() {

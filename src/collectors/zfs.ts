@@ -5,7 +5,7 @@ import { families, metricName } from './families.ts'
 
 const root = 'spl/kstat/zfs'
 
-/** File → first words of the names of its metrics. */
+/** File → prefix of its metric names. */
 const files: Readonly<Record<string, string>> = {
   abdstats: 'zfs_abd',
   arcstats: 'zfs_arc',
@@ -96,7 +96,7 @@ function readPool(
   }
 }
 
-/** Lines `name type data` below a line of these words. Throws where that line, or a number, is missing. */
+/** Lines `name type data` below a header of these words. Throws if the header or a number is missing. */
 function readFields(
   scan: Scanner,
   path: string,
@@ -120,7 +120,7 @@ function readFields(
   throw new Error(`cannot read /proc/${path}: no header line`)
 }
 
-/** A line of names, and lines of numbers below it (before OpenZFS 2.1). */
+/** A header line, and lines of numbers below it (before OpenZFS 2.1). */
 function readPoolIo(scan: Scanner, path: string, pool: string, readings: Readings, ofPool: FamilyOf): void {
   while (scan.line() && !scan.starts('nread'));
   const names = scan.rest().split(/\s+/)

@@ -4,7 +4,7 @@ import { families } from './families.ts'
 
 const labels = ['node', 'zone']
 
-/** Field → its family. */
+/** Field → family. */
 const fields = new Map<string, Family>([
   ['nr_free_pages', pages('nr_free_pages', 'Free pages.')],
   ['min', pages('min_pages', 'Free pages below which only urgent requests are served.')],

@@ -4,7 +4,9 @@ import { imageId, imageName, labelsOf } from './_docker-container.ts'
 
 // What runtimes write into `annotations` of a bundle's config.json (OCI runtime specification 1.0, config.md).
 
-/** Container of the CRI plugin of containerd (containerd, pkg/cri/annotations), or of nerdctl. `pid` as in `Container`. */
+/**
+ * Container of the CRI plugin of containerd (containerd, pkg/cri/annotations), or of nerdctl. `pid` as in `Container`.
+ */
 export function containerdContainer(id: string, annotations: JsonObject, pid: number): Container {
   const of = (key: string) => textOf(annotations[`io.kubernetes.cri.${key}`])
   const name = of('container-name')

@@ -1,7 +1,9 @@
 import { MetadataError } from '../lib/metadata-service.ts'
 import type { CloudProvider } from '../model/cloud-provider.ts'
 
-/** DigitalOcean Droplets (DigitalOcean metadata API). Size and image are not reported; zones and accounts do not exist. */
+/**
+ * DigitalOcean Droplets (DigitalOcean metadata API). Size and image are not reported; zones and accounts do not exist.
+ */
 export const digitalocean: CloudProvider = {
   name: 'digitalocean',
   summary: 'DigitalOcean Droplets, by their metadata service.',

@@ -2,8 +2,8 @@ import { MetadataError, type MetadataRequest } from '../lib/metadata-service.ts'
 import type { CloudProvider } from '../model/cloud-provider.ts'
 
 /**
- * Google Compute Engine (Compute Engine documentation, "View and query VM metadata"). One request per path: a listing would
- * include the attributes, which are long and may be secret, and an instance number that JSON rounds.
+ * Google Compute Engine (Compute Engine documentation, "View and query VM metadata"). One request per path: a listing
+ * would include the attributes, which are long and may be secret, and an instance number that JSON rounds.
  */
 export const gcp: CloudProvider = {
   name: 'gcp',

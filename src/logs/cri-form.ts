@@ -2,8 +2,9 @@ import { type LineForm, stderrStream, stdoutStream } from './line-form.ts'
 import { rfc3339Us } from './timestamp.ts'
 
 /**
- * `2026-01-01T00:00:00.123456789Z stdout F text`: format of containerd and CRI-O (Kubernetes, "CRI logging format"), and of
- * Podman's `k8s-file`. `P` marks a part that continues in the next line of its stream; further tags follow a colon.
+ * `2026-01-01T00:00:00.123456789Z stdout F text`: format of containerd and CRI-O (Kubernetes, "CRI logging format"),
+ * and of Podman's `k8s-file`. `P` marks a part that continues in the next line of its stream; further tags follow a
+ * colon.
  */
 export const criForm: LineForm = (line, bytes, from, to) => {
   line.set(bytes, from, to)

@@ -39,7 +39,10 @@ const mostStep = 256
 /** Cost of a directory without its names, and characters per further unit of cost of a name. */
 const directoryCost = 4
 const longName = 64
-/** Above this number of names, every two delay the next listing by a millisecond, which bounds the cost of one that always changes. */
+/**
+ * Above this number of names, every two delay the next listing by a millisecond, which bounds the cost of one that
+ * always changes.
+ */
 const quickNames = 1000
 const namesOfMs = 2
 
@@ -69,7 +72,9 @@ export class DirectoryListings {
   /** Amount that owners hold over their share since others need it: the next walk lists less of theirs. */
   readonly #owed = new Map<string, number>()
 
-  /** `capacity`: names of all owners. `isHeld`: whether a directory does not respond, so that reading it is abandoned. */
+  /**
+   * `capacity`: names of all owners. `isHeld`: whether a directory does not respond, so that reading it is abandoned.
+   */
   constructor(capacity: number, isHeld: (path: string) => boolean) {
     this.#isHeld = isHeld
     this.#share = new FairShare(capacity)
@@ -104,7 +109,10 @@ export class DirectoryListings {
     return listing
   }
 
-  /** Frees about so many bytes of the owners with the most, and returns how many. The next walk lists these directories again. */
+  /**
+   * Frees about so many bytes of the owners with the most, and returns how many. The next walk lists these directories
+   * again.
+   */
   shed(bytes: number): number {
     let freed = 0
     for (let last = -1; freed < bytes && freed > last; ) {

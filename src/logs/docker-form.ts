@@ -3,10 +3,10 @@ import { type LineForm, type ReadLine, stderrStream, stdoutStream } from './line
 import { rfc3339Us } from './timestamp.ts'
 
 /**
- * `{"log":"text\n","stream":"stdout","attrs":{…},"time":"2026-01-01T00:00:00.123456789Z"}`: format of Docker's json-file
- * driver (moby, daemon/logger/jsonfilelog/jsonlog), read without `JSON.parse` if it has exactly this layout. A text
- * without a line feed at its end continues in the next line of its stream. The labels and variables in `attrs` are
- * ignored: they are known from the container itself.
+ * `{"log":"text\n","stream":"stdout","attrs":{…},"time":"2026-01-01T00:00:00.123456789Z"}`: format of Docker's
+ * json-file driver (moby, daemon/logger/jsonfilelog/jsonlog), read without `JSON.parse` if it has exactly this layout.
+ * A text without a line feed at its end continues in the next line of its stream. The labels and variables in `attrs`
+ * are ignored: they are known from the container itself.
  */
 export const dockerForm: LineForm = (line, bytes, from, to) => {
   line.set(bytes, from, to)

@@ -74,8 +74,8 @@ export class FarLogs {
   }
 
   /**
-   * Whether a path must not be accessed now: mounts of users never may, nor paths
-   * through links of /proc, which lead into other mount namespaces. `isBeside`: no link, in a directory that is not held.
+   * Whether a path must not be accessed now: mounts of users never may, nor paths through links of /proc, which lead
+   * into other mount namespaces. `isBeside`: no link, in a directory that is not held.
    */
   isHeld(path: string, isBeside = false): boolean {
     if (isBeside && !this.#names.has(Buffer.from(nameOf(path)).toString('latin1'))) return false

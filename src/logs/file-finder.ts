@@ -28,8 +28,8 @@ const defaults: FinderLimits = { entries: 100_000, files: 10_000, depth: 32 }
 const sliceMs = 1
 
 /**
- * Whether a path must not be accessed now, as it may block for ever. `isBeside`: it is not a link, and its directory is not
- * held: only a mount on the path itself can be.
+ * Whether a path must not be accessed now, as it may block for ever. `isBeside`: it is not a link, and its directory is
+ * not held: only a mount on the path itself can be.
  */
 export type HoldsPath = (path: string, isBeside?: boolean) => boolean
 
@@ -52,8 +52,8 @@ interface Walk {
 
 /**
  * Finds the files that match patterns. Directories are listed again after a change. Symbolic links to files are
- * followed, those to directories only for an exact name and not below `**`, so that no walk loops. The work and results of a
- * walk are limited and shared by the owners of the files: files of the owner with the most are left out first.
+ * followed, those to directories only for an exact name and not below `**`, so that no walk loops. The work and results
+ * of a walk are limited and shared by the owners of the files: files of the owner with the most are left out first.
  */
 export class FileFinder {
   private readonly limits: FinderLimits
@@ -92,7 +92,10 @@ export class FileFinder {
     return this.listings.shed(bytes)
   }
 
-  /** Finds all matches. `anew`: lists every directory, changed or not. Each file is returned once, by its most direct path. */
+  /**
+   * Finds all matches. `anew`: lists every directory, changed or not. Each file is returned once, by its most direct
+   * path.
+   */
   async find(patterns: readonly string[], anew = false): Promise<FoundFile[]> {
     const slices = new Slices(sliceMs)
     this.leftOut = { files: 0, directories: 0 }

@@ -70,7 +70,10 @@ export class FollowedLog {
     yield* this.trailing
   }
 
-  /** Reads at most a chunk. `open` opens a file and sets its reader. `finished` is called when a file is closed for good. */
+  /**
+   * Reads at most a chunk. `open` opens a file and sets its reader. `finished` is called when a file is closed for
+   * good.
+   */
   step(buffer: LineBuffer, open: (file: LogFile) => boolean, finished: (file: LogFile) => void): Step {
     const file = this.files[0]
     if (file === undefined || this.isHeld) return this.stepTrailing(buffer, finished)

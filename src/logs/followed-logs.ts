@@ -180,7 +180,8 @@ export class FollowedLogs {
       const entry = found.get(log.path)
       const stats = entry?.[0].stats ?? statsOf(log.path)
       if (entry !== undefined) log.pattern = entry[0].pattern
-      // Another path may lead to the same file, and a new file may have appeared since. A file left out by a scan still matches.
+      // Another path may lead to the same file, and a new file may have appeared since. A file left out by a scan still
+      // matches.
       const isMeant =
         entry !== undefined ||
         stats === undefined ||

@@ -47,8 +47,8 @@ const longestAttribute = 1024
 export type EntryKind = 'record' | 'empty' | 'own' | 'odd'
 
 /**
- * Makes records from the output of `journalctl -o json` (systemd, docs/JOURNAL_EXPORT_FORMATS.md). Entries of the agent itself
- * are skipped: each could cause another one.
+ * Makes records from the output of `journalctl -o json` (systemd, docs/JOURNAL_EXPORT_FORMATS.md). Entries of the agent
+ * itself are skipped: each could cause another one.
  */
 export class JournalEntries {
   /** Cursor of the last entry; '' if it has none. */

@@ -51,8 +51,8 @@ const restart = { initialMs: 1000, maxMs: 60_000, multiplier: 2, jitter: 0.2 }
 
 /**
  * Reads the systemd journal through `journalctl -f`, which supports all versions of its files. It is restarted, at its
- * last position, whenever it ends. An entry counts as seen once it is passed on: the caller stores `cursorSeen` when all
- * records up to it are secured.
+ * last position, whenever it ends. An entry counts as seen once it is passed on: the caller stores `cursorSeen` when
+ * all records up to it are secured.
  */
 export class JournalSource {
   /** Cursor of the last entry passed on; '' before the first. */
@@ -123,7 +123,8 @@ export class JournalSource {
       this.#ended = resolve
     })
     child.kill('SIGTERM')
-    // Not unref'ed: this may be all that keeps the agent running until the child is gone. One that hangs in the kernel is left.
+    // Not unref'ed: this may be all that keeps the agent running until the child is gone. One that hangs in the kernel
+    // is left.
     this.#timer = setTimeout(() => {
       child.kill('SIGKILL')
       this.#ended?.()

@@ -85,8 +85,8 @@ export class JsonFields implements JsonFieldTaker {
   }
 
   /**
-   * False, and the record unchanged, if the text is not an object. The body is the text if no field is a message. A time that
-   * the record already has is kept.
+   * False, and the record unchanged, if the text is not an object. The body is the text if no field is a message. A
+   * time that the record already has is kept.
    */
   fill(record: LogRecord, text: string): boolean {
     this.#record = record

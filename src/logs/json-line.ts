@@ -211,8 +211,8 @@ export class JsonLine {
 }
 
 /**
- * Part of a text. In V8 a substring keeps the whole text in memory, and processors keep names and short values: those of
- * long lines are copied.
+ * Part of a text. In V8 a substring keeps the whole text in memory, and processors keep names and short values: those
+ * of long lines are copied.
  */
 function part(text: string, from: number, to: number): string {
   const cut = text.slice(from, to)

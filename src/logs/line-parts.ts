@@ -4,8 +4,8 @@ const leastBytes = 4096
 export type TakeText = (bytes: Buffer, from: number, to: number) => void
 
 /**
- * Joins the parts into which a runtime split a long line. A text over `mostBytes` is passed on in pieces, cut between two
- * characters. Uses memory only while parts wait.
+ * Joins the parts into which a runtime split a long line. A text over `mostBytes` is passed on in pieces, cut between
+ * two characters. Uses memory only while parts wait.
  */
 export class LineParts {
   /** Offset of the first line whose text waits; -1 for none. */
@@ -69,7 +69,9 @@ export class LineParts {
   }
 }
 
-/** Number of the first `length` bytes that are complete UTF-8 characters; all of them if no character can be completed. */
+/**
+ * Number of the first `length` bytes that are complete UTF-8 characters; all of them if no character can be completed.
+ */
 export function wholeCharacters(bytes: Uint8Array, length: number, from = 0): number {
   for (let back = 1; back <= 3 && back < length; back++) {
     const byte = bytes[from + length - back]!

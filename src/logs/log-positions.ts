@@ -31,7 +31,10 @@ const maxCursors = 100
 const maxCursorLength = 16 * 1024
 const maxPathLength = 4096
 const maxFileBytes = 64 * 1024 * 1024
-/** Time to keep the positions of removed files, in milliseconds: they may come back, and their inode numbers may be reused. */
+/**
+ * Time to keep the positions of removed files, in milliseconds: they may come back, and their inode numbers may be
+ * reused.
+ */
 const keptMs = 24 * 3600 * 1000
 const { O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_TRUNC, O_WRONLY } = constants
 
@@ -45,8 +48,8 @@ interface Entry {
 }
 
 /**
- * Stores read positions on disk: one JSON file, replaced as a whole. Setting a position means that all data before
- * it is secured. Their size is limited, and shared by the owners of the logs: an owner with endless files does not evict
+ * Stores read positions on disk: one JSON file, replaced as a whole. Setting a position means that all data before it
+ * is secured. Their size is limited, and shared by the owners of the logs: an owner with endless files does not evict
  * positions of others.
  */
 export class LogPositions {

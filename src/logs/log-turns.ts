@@ -4,8 +4,9 @@ import type { FollowedLog } from './followed-log.ts'
 const mostOwners = 10_000
 
 /**
- * Order in which logs are read: one turn per owner, the longest waiting first, and within an owner the log that
- * has waited longest. If less is read than written, all owners get the same share, whatever they write and to how many files.
+ * Order in which logs are read: one turn per owner, the longest waiting first, and within an owner the log that has
+ * waited longest. If less is read than written, all owners get the same share, whatever they write and to how many
+ * files.
  */
 export class LogTurns {
   readonly #served = new Map<string, number>()

@@ -21,8 +21,8 @@ const lineBytes = 32
 export type TakeRecord = (text: string, timeUs: number) => void
 
 /**
- * Joins lines of one stream to records. A record at its maximum of lines or bytes is passed on and continues as another, so
- * that no line is lost.
+ * Joins lines of one stream to records. A record at its maximum of lines or bytes is passed on and continues as
+ * another, so that no line is lost.
  */
 export class Multiline {
   /** Offset of the first waiting line; -1 for none. */

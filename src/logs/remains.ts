@@ -23,7 +23,9 @@ export interface Remains {
   readonly name: string
 }
 
-/** Logs that were rotated away while svc was not running, without a new file: no pattern matches their rotated files. */
+/**
+ * Logs that were rotated away while svc was not running, without a new file: no pattern matches their rotated files.
+ */
 export async function remains(options: RemainsOptions): Promise<Remains[]> {
   const { positions, sourceFiles, isHeld } = options
   const slices = new Slices(1)

@@ -33,8 +33,8 @@ export function isCompressed(path: string): boolean {
 }
 
 /**
- * All files beside a log that may once have been it; the log must not be held. Rejects with the error of the system call.
- * `path` may be a link: rotation happens at its target. `isMeant`: files that others must not displace.
+ * All files beside a log that may once have been it; the log must not be held. Rejects with the error of the system
+ * call. `path` may be a link: rotation happens at its target. `isMeant`: files that others must not displace.
  */
 export async function siblings(
   path: string,

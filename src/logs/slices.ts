@@ -1,6 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises'
 
-/** Maximum counted time of a slice, in milliseconds: another program may have had the CPU, or the machine was paused. */
+/**
+ * Maximum counted time of a slice, in milliseconds: another program may have had the CPU, or the machine was paused.
+ */
 const mostMs = 10
 
 /** Long work in slices of `milliseconds`, with other work between them. */

@@ -27,7 +27,10 @@ export class SourceFiles {
   /** All patterns of the scan before it. */
   patternsBefore: ReadonlySet<string> = new Set()
   leftOut: LeftOut = { files: 0, directories: 0 }
-  /** CPU time of a scan, in milliseconds, averaged over the last few, so that one long scan does not delay the next for long. */
+  /**
+   * CPU time of a scan, in milliseconds, averaged over the last few, so that one long scan does not delay the next for
+   * long.
+   */
   costMs = 0
   private readonly warnings: LogWarnings
   private readonly finders = new Map<LogSource, FileFinder>()

@@ -69,7 +69,10 @@ export async function succession(question: Question): Promise<Succession> {
   }
 }
 
-/** Whether a directory is stable; changes within one tick may have the same time. A time in the future is of another clock. */
+/**
+ * Whether a directory is stable; changes within one tick may have the same time. A time in the future is of another
+ * clock.
+ */
 function stoodStill(beforeMs: number, afterMs: number): boolean {
   const ageMs = Date.now() - afterMs
   return beforeMs === afterMs && (ageMs > tickMs || ageMs < 0)
@@ -194,7 +197,9 @@ function copyOf(
   return undefined
 }
 
-/** Others with write access to the directory can create files with rotated names: those would delay and forge the log. */
+/**
+ * Others with write access to the directory can create files with rotated names: those would delay and forge the log.
+ */
 function isOwn({ current, last }: Question, stats: Stats): boolean {
   const { uid } = stats
   return uid === 0 || uid === current.user || uid === last?.user || (last?.isAt(stats) ?? false)

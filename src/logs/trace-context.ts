@@ -78,7 +78,9 @@ function valueAfter(line: string, word: 'trace' | 'span', tail: string): number 
   return -1
 }
 
-/** Whether a name starts there, or a part of one after a separator, as in `otel.trace_id`; a parent ID does not count. */
+/**
+ * Whether a name starts there, or a part of one after a separator, as in `otel.trace_id`; a parent ID does not count.
+ */
 function beginsName(line: string, at: number): boolean {
   const before = line.charCodeAt(at - 1)
   if (isNameSign(before)) return line.slice(Math.max(0, at - 7), at - 1).toLowerCase() !== 'parent'

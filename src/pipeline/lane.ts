@@ -91,7 +91,10 @@ export interface LaneEnd {
 
 /** Maximum wait for a receiver that accepts nothing, in milliseconds, with a disk queue. */
 const patienceMs = 1500
-/** Time to compress collected items even after the deadline, in milliseconds: it is short unless the thread pool is blocked. */
+/**
+ * Time to compress collected items even after the deadline, in milliseconds: it is short unless the thread pool is
+ * blocked.
+ */
 const packMs = 1000
 
 /** One signal from the intake to the receiver. */
@@ -309,7 +312,8 @@ export class Lane<T> {
     } else {
       // The queue must have room for several batches, or the first failure would already lose data.
       const aloneBytes = Math.min(requestBytes, queueBytes / 4)
-      // The receiver's limit may be a guess, or apply after compression: it decides itself about a single item above it.
+      // The receiver's limit may be a guess, or apply after compression: it decides itself about a single item above
+      // it.
       const maxBytes = Math.min(batchBytes, aloneBytes, this.#loop.limitBytes * limitShare)
       const limits = { maxItems: batchItems, maxBytes, aloneBytes, timeoutMs: batchTimeoutMs }
       this.#batcher.accept(limits, this.#process)

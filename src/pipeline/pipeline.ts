@@ -24,7 +24,9 @@ export interface Items {
   profiles: Profile
 }
 
-/** Settings that may change at run time. A sender belongs to the pipeline, which closes it when it is no longer used. */
+/**
+ * Settings that may change at run time. A sender belongs to the pipeline, which closes it when it is no longer used.
+ */
 export interface PipelineSettings {
   readonly lanes: Readonly<Record<Signal, LaneSettings>>
   /** Processing of items before encoding. */
@@ -186,9 +188,9 @@ export class Pipeline {
   }
 
   /**
-   * Applies new settings without losing an item: queued batches go to the new senders, and so do batches in flight that an
-   * old sender does not deliver. Unused senders are closed. Queued batches of a signal
-   * without a sender are dropped, once requests in flight have ended.
+   * Applies new settings without losing an item: queued batches go to the new senders, and so do batches in flight that
+   * an old sender does not deliver. Unused senders are closed. Queued batches of a signal without a sender are dropped,
+   * once requests in flight have ended.
    */
   change(settings: PipelineSettings): void {
     const before = this.#senders

@@ -82,10 +82,10 @@ interface Divisions {
 }
 
 /**
- * Sends the batches of one signal's queue, several at a time. After a temporary failure, the batch goes
- * back to its place, the whole signal waits, and one request at a time is tried until one succeeds. If the sender
- * changes, requests in flight end at the old one, and batches that it does not accept go to the new one. A batch that is
- * rejected for its content is sent in halves, so that only the invalid part is lost.
+ * Sends the batches of one signal's queue, several at a time. After a temporary failure, the batch goes back to its
+ * place, the whole signal waits, and one request at a time is tried until one succeeds. If the sender changes, requests
+ * in flight end at the old one, and batches that it does not accept go to the new one. A batch that is rejected for its
+ * content is sent in halves, so that only the invalid part is lost.
  */
 export class SendLoop {
   readonly #options: SendLoopOptions
@@ -421,7 +421,10 @@ export class SendLoop {
   }
 }
 
-/** A sender rejects with a `SendError`. Any other error is a bug, not caused by the data, and must not be retried for ever. */
+/**
+ * A sender rejects with a `SendError`. Any other error is a bug, not caused by the data, and must not be retried for
+ * ever.
+ */
 function asSendError(error: unknown): SendError {
   if (error instanceof SendError) return error
   return new SendError(`cannot send a batch: ${String(error)}`, {

@@ -15,7 +15,9 @@ import { ContainerdSession } from './containerd-session.ts'
 export interface ContainerdSourceOptions extends RuntimeSourceOptions {
   /** Path of the only socket to use; '': all usual ones below `rootfs`. */
   readonly socketPath: string
-  /** Whether another runtime responds, which may have all containers: a socket without permission is then not a fault. */
+  /**
+   * Whether another runtime responds, which may have all containers: a socket without permission is then not a fault.
+   */
   readonly isBeside: () => boolean
 }
 
@@ -32,7 +34,9 @@ export function isContainerdSocket(path: string): boolean {
   return path.endsWith('/containerd.sock')
 }
 
-/** Reports the containers of every containerd of this host: a Kubernetes distribution may run its own beside the host's. */
+/**
+ * Reports the containers of every containerd of this host: a Kubernetes distribution may run its own beside the host's.
+ */
 export class ContainerdSource {
   private readonly sources: readonly RuntimeSource<Place>[]
 

@@ -70,7 +70,9 @@ function socket(path: string): EnginePlace {
   return { name: path, host: 'docker', port: 80, socketPath: path, tls: undefined, isMeant: false }
 }
 
-/** TLS settings; any value of DOCKER_TLS_VERIFY or DOCKER_TLS enables TLS, as in the Docker client. Undefined: no TLS. */
+/**
+ * TLS settings; any value of DOCKER_TLS_VERIFY or DOCKER_TLS enables TLS, as in the Docker client. Undefined: no TLS.
+ */
 function dockerTls(env: Environment, isHttps: boolean): TlsOptions | undefined {
   const {
     DOCKER_TLS_VERIFY = '',

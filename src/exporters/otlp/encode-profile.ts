@@ -27,8 +27,9 @@ const usualSample = 16
 const usualProfile = 20_000
 
 /**
- * Encoding of profiles (profiles/v1development/profiles.proto of OTLP 1.11), each sample with exactly one value. A profile
- * without samples is not sent. Every request builder needs its own encoding: it contains the request's dictionary.
+ * Encoding of profiles (profiles/v1development/profiles.proto of OTLP 1.11), each sample with exactly one value. A
+ * profile without samples is not sent. Every request builder needs its own encoding: it contains the request's
+ * dictionary.
  */
 export function profileEncoding(): Encoding<Profile> {
   const dictionary = new ProfileDictionary()

@@ -9,12 +9,11 @@ import * as field from './metric-fields.ts'
 const mostCounted = 2 ** 53
 
 /**
- * Encodes a metric without its numbers (`PlacedMetric`). Undefined for metrics without such a form: exponential histograms,
- * sums of integers, points without a value or with exemplars, and metrics without points.
+ * Encodes a metric without its numbers (`PlacedMetric`). Undefined for metrics without such a form: exponential
+ * histograms, sums of integers, points without a value or with exemplars, and metrics without points.
  *
- * `fill` returns, byte for byte, the encoding of the metric with its numbers, except that four are written
- * even if they are 0, which is the same for a receiver: placed times, counts, and of summaries the sums and the values
- * of quantiles.
+ * `fill` returns, byte for byte, the encoding of the metric with its numbers, except that four are written even if they
+ * are 0, which is the same for a receiver: placed times, counts, and of summaries the sums and the values of quantiles.
  */
 export function metricTemplate(metric: Metric): MetricTemplate | undefined {
   if (metric.points.length === 0 || metric.kind === 'exponential_histogram') return undefined

@@ -274,7 +274,9 @@ export class ProfileDictionary implements Dictionary {
     return index
   }
 
-  /** A file without an identifier is not a mapping: profiles.proto and the conventions require at least one attribute. */
+  /**
+   * A file without an identifier is not a mapping: profiles.proto and the conventions require at least one attribute.
+   */
   private mappingEntry({ path, buildId, hash, start, limit, offset }: Mapping): number {
     if (buildId === '' && hash === '') return 0
     const file = this.string(path)

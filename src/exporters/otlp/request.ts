@@ -19,7 +19,9 @@ export interface Encoding<T> {
    * the number of items that the receiver counts in it. With 0 it must not write anything.
    */
   encode(out: Writer, item: T): number
-  /** Encodes an item with placeholders for its numbers; undefined if it has no such form. If omitted, no item has one. */
+  /**
+   * Encodes an item with placeholders for its numbers; undefined if it has no such form. If omitted, no item has one.
+   */
   readonly template?: (item: T) => MetricTemplate | undefined
   /** Data shared by the items of a request, sent once per request. */
   readonly dictionary?: Dictionary
@@ -274,8 +276,8 @@ export class RequestBuilder<T> {
   }
 
   /**
-   * Buffer for a request. The size of a large one is rounded up, so that the next request of about that size can reuse it.
-   * It is never much larger than the request, which may be queued as it is.
+   * Buffer for a request. The size of a large one is rounded up, so that the next request of about that size can reuse
+   * it. It is never much larger than the request, which may be queued as it is.
    */
   private requestWriter(size: number): Writer {
     if (size < leastSpareRequest) return new Writer(size)

@@ -40,8 +40,8 @@ const levels: Readonly<Record<Signal, Level>> = {
 }
 
 /**
- * Number of items that a receiver counts in a request: spans, data points, log records, profiles. Throws a RangeError if
- * the bytes are not a request.
+ * Number of items that a receiver counts in a request: spans, data points, log records, profiles. Throws a RangeError
+ * if the bytes are not a request.
  */
 export function countItems(signal: Signal, body: Uint8Array): number {
   return countBelow(new FieldCursor(bufferOf(body)), levels[signal])

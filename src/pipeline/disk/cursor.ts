@@ -42,8 +42,8 @@ export function readCursor(directory: string, files: Files): Cursor | undefined 
 }
 
 /**
- * Makes a cursor durable: writes a temporary file, syncs it, renames it, and syncs the directory. Concurrent calls would write
- * to the same file. Throws the error of the system call; the previous cursor then remains.
+ * Makes a cursor durable: writes a temporary file, syncs it, renames it, and syncs the directory. Concurrent calls
+ * would write to the same file. Throws the error of the system call; the previous cursor then remains.
  */
 export async function writeCursor(directory: string, files: Files, bytes: Buffer): Promise<void> {
   const path = join(directory, name)

@@ -30,9 +30,9 @@ interface DeadFile {
 }
 
 /**
- * Batches that the receiver rejected for good, with its reason, for later analysis. Files have the format
- * of segments, are named by a counter, and contain an eighth of the limit each. Dead letters are rare, so each is written with
- * its own open and close, without a sync.
+ * Batches that the receiver rejected for good, with its reason, for later analysis. Files have the format of segments,
+ * are named by a counter, and contain an eighth of the limit each. Dead letters are rare, so each is written with its
+ * own open and close, without a sync.
  */
 export class DeadLetters {
   readonly #options: DeadLettersOptions

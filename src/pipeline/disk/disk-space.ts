@@ -8,7 +8,10 @@ export interface DiskSpace {
   readonly maxBytes: number
   /** Bytes that the queue may use before its own batches are dropped. */
   readonly shareBytes: number
-  /** Makes room on disk by dropping the oldest data. Returns a fault if there is none. Throws the error of the system call. */
+  /**
+   * Makes room on disk by dropping the oldest data. Returns a fault if there is none. Throws the error of the system
+   * call.
+   */
   makeRoom(bytes: number): DiskFault | undefined
   /** Test write: writes and removes a file beside the records. Throws the error of the system call. */
   probe(signal: Signal): void

@@ -68,8 +68,8 @@ export function reserveOf(totalBytes: number): number {
 }
 
 /**
- * Opens the queues in a directory, which it creates if necessary, and takes its lock. Throws an error with a reason if it
- * cannot be created, written or locked. Its content never causes an exception.
+ * Opens the queues in a directory, which it creates if necessary, and takes its lock. Throws an error with a reason if
+ * it cannot be created, written or locked. Its content never causes an exception.
  */
 export function openDiskStore(options: DiskStoreOptions): DiskStore {
   const { directory } = options
@@ -232,7 +232,10 @@ export class DiskStore {
     return bytes
   }
 
-  /** Drops the oldest segments of the signal with the most data until so many bytes fit. False if they cannot be dropped. */
+  /**
+   * Drops the oldest segments of the signal with the most data until so many bytes fit. False if they cannot be
+   * dropped.
+   */
   #evict(bytes: number): boolean {
     while (this.#bytes + bytes > this.#maxBytes) {
       const before = this.#bytes
@@ -266,7 +269,10 @@ export class DiskStore {
     }
   }
 
-  /** Share of a signal: the signal with the most data makes room, so up to the largest other one this signal loses nothing. */
+  /**
+   * Share of a signal: the signal with the most data makes room, so up to the largest other one this signal loses
+   * nothing.
+   */
   #shareOf(signal: Signal): number {
     let others = 0
     let most = 1

@@ -16,7 +16,9 @@ export interface LogReaderOptions {
 /** Read attempts of a record before it counts as damaged. */
 const mostUnreadable = 3
 
-/** Reads the records of a log in order. Keeps its position in one open segment, so that the next record costs two reads. */
+/**
+ * Reads the records of a log in order. Keeps its position in one open segment, so that the next record costs two reads.
+ */
 export class LogReader {
   readonly #options: LogReaderOptions
   readonly #books: LogBooks

@@ -1,5 +1,5 @@
-// Recovers the content of a directory when a log is opened. Content never makes this fail: unreadable data is counted or left
-// unchanged. Only the ends of a backlog are scanned, so that it takes about the same time for any size.
+// Recovers the content of a directory when a log is opened. Content never makes this fail: unreadable data is counted
+// or left unchanged. Only the ends of a backlog are scanned, so that it takes about the same time for any size.
 
 import { join } from 'node:path'
 import { readCursor } from './cursor.ts'
@@ -187,7 +187,9 @@ function cutTail(books: LogBooks, last: Segment, end: End, { files, fault }: Rec
   }
 }
 
-/** Counts the unsettled items of each segment: by the totals in the headers, and by records if it is settled in part. */
+/**
+ * Counts the unsettled items of each segment: by the totals in the headers, and by records if it is settled in part.
+ */
 function countItems(books: LogBooks, options: RecoverOptions): void {
   for (const [index, segment] of books.segments.entries()) {
     if (books.isSettled(index)) continue

@@ -339,7 +339,9 @@ class SegmentLog implements RecordLog {
     }
   }
 
-  /** Writes records of failed files again. Throws the error of the system call; the rest is retried at the next append. */
+  /**
+   * Writes records of failed files again. Throws the error of the system call; the rest is retried at the next append.
+   */
   #house(): void {
     for (let group = this.#homeless.shift(); group; group = this.#homeless.shift()) {
       try {

@@ -71,8 +71,8 @@ export class SegmentWalk {
   }
 
   /**
-   * Some missing numbers are settled, and their items are already out of the accounts: the lost items are those that the
-   * readable records leave of the segment's items. All its missing numbers are written off at once.
+   * Some missing numbers are settled, and their items are already out of the accounts: the lost items are those that
+   * the readable records leave of the segment's items. All its missing numbers are written off at once.
    */
   #passMixed(skippedBytes: number): void {
     const books = this.#books
