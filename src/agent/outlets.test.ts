@@ -283,7 +283,7 @@ test('requests made under a larger limit are still sent', async t => {
   await until(pipeline, () => pipeline.state('traces').exported === 8000)
 })
 
-test('a destination that cannot be made is refused, and previous configuration still active', async t => {
+test('a destination that cannot be made is rejected, and the previous configuration stays active', async t => {
   const receiver = await receive(t)
   const directory = mkdtempSync(join(tmpdir(), 'svc-outlets-'))
   t.after(() => rmSync(directory, { recursive: true }))

@@ -63,7 +63,7 @@ test('a body that is not what its batch says is refused, and a bomb before it gr
   }
   const zeros = gzipSync(Buffer.alloc(80 << 20))
   await check({ plainBytes: text.length - 1 }, /cannot decompress a batch of logs \(gzip\): /)
-  await check({ plainBytes: expected text.length + 1 }, /7001 bytes, got 7000/)
+  await check({ plainBytes: text.length + 1 }, /expected 7001 bytes, got 7000/)
   await check({ body: zeros }, /larger than/)
   await check({ body: zeros, plainBytes: 80 << 20 }, /the limit is 67108864/)
   await check({ body: text }, /header/)

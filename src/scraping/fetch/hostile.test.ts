@@ -113,7 +113,7 @@ check(
     socket.write(`${ok}Content-Length: 1000\r\n\r\n`)
     drip(socket, 'a')
   },
-  /^timeout: .* timed out after 3000 ms while reading the body ([1-9]\d* bytes so far)/,
+  /^timeout: .* timed out after 3000 ms while reading the body \([1-9]\d* bytes so far\)/,
   3000,
 )
 check(

@@ -50,7 +50,7 @@ const cases: readonly (readonly [entry: string, key: string, message: RegExp])[]
     'basic_auth.username_file',
     /use username: "\$\{file:\/path\}"/,
   ],
-  ['basic_auth: {user: a}', 'basic_auth.user', /no such key here; known keys: username, /],
+  ['basic_auth: {user: a}', 'basic_auth.user', /unknown key, not in Prometheus either; known keys: username, /],
   ['basic_auth: admin', 'basic_auth', /expected the keys of basic_auth .*not shown because it is secret/],
   ['basic_auth: {username: a}, bearer_token: b', 'bearer_token', /basic_auth and bearer_token are given/],
   [
@@ -69,7 +69,7 @@ const cases: readonly (readonly [entry: string, key: string, message: RegExp])[]
   ['tls_config: {ca: PEM}', 'tls_config.ca', /write it to a file for ca_file/],
   ['tls_config: {min_version: 1.2}', 'tls_config.min_version', /expected one of TLS10, .*; use TLS12/],
   ['tls_config: {min_version: TLS13}', 'tls_config.min_version', /TLS 1\.2 and 1\.3/],
-  ['tls_config: {insecure: true}', 'tls_config.insecure', /no such key here; known keys: ca, ca_file/],
+  ['tls_config: {insecure: true}', 'tls_config.insecure', /unknown key, not in Prometheus either; known keys: ca, ca_file/],
   ['proxy_url: proxy:3128', 'proxy_url', /does not start with "http:\/\/" or "https:\/\/"/],
   ['proxy_url: "socks5://a:1"', 'proxy_url', /not SOCKS/],
   ['proxy_from_environment: true', 'proxy_from_environment', /use proxy_url/],
