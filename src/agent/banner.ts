@@ -80,8 +80,7 @@ function logsLine({ logs, loaded }: Parts): BannerLine {
 function discoveryLine({ discovery, loaded }: Parts): BannerLine {
   const { config } = loaded()
   const name = 'discovery'
-  if (!config.agent.discovery.enabled)
-    return { state: 'off', name, detail: 'disabled by agent.discovery' }
+  if (!config.agent.discovery.enabled) return { state: 'off', name, detail: 'disabled by agent.discovery' }
   const asked = [
     ...(discovery.runtimes === undefined ? [] : ['containers']),
     ...(discovery.kubernetes === undefined ? [] : ['Kubernetes']),

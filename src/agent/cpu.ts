@@ -96,7 +96,6 @@ export class Cpu {
     const { name, lowered, effect } = change
     const fields = { part: name, limit_cores: this.governor.limitCores, used_cores: this.state.used_cores }
     if (lowered) this.#log.warn(`CPU usage of svc over limits.cpu: ${effect}`, { ...fields, hint })
-    else
-      this.#log.info(effect === '' ? `${name}: back to full detail` : `${name}: ${effect}`, fields)
+    else this.#log.info(effect === '' ? `${name}: back to full detail` : `${name}: ${effect}`, fields)
   }
 }

@@ -70,7 +70,8 @@ function read(path: string): Uint8Array | undefined {
   }
   try {
     const { uid, mode, size } = fstatSync(fd)
-    if ((mode & constants.S_IFMT) !== constants.S_IFREG) throw new Error(`${path} is not a regular file; delete it`)
+    if ((mode & constants.S_IFMT) !== constants.S_IFREG)
+      throw new Error(`${path} is not a regular file; delete it`)
     if (uid !== 0 && uid !== process.geteuid?.())
       throw new Error(`${path} belongs to user ${uid}, who can read the key; delete it`)
     if ((mode & 0o007) !== 0) throw new Error(`${path} is readable or writable by every user; run chmod 600`)

@@ -261,8 +261,7 @@ export class Logs {
   private open(): Running {
     const { pipeline, entities, resources, host, log } = this.options
     const settings = this.config.agent.logs
-    const warn = (reason: string, hint: string) =>
-      log.warn('log collection is limited', { reason, hint })
+    const warn = (reason: string, hint: string) => log.warn('log collection is limited', { reason, hint })
     this.positions ??= new LogPositions(settings.position_file, warn, this.roomBytes)
     const { positions } = this
     const secured = async () => {

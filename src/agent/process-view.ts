@@ -49,8 +49,7 @@ function described(parts: Parts, view: ProcessView): ProcessesDocument['processe
 }
 
 function verdict({ tracing, loaded }: Parts, view: ProcessView): { observed: boolean; reason: string } {
-  if (view.pid === process.pid)
-    return { observed: false, reason: 'the agent never traces itself' }
+  if (view.pid === process.pid) return { observed: false, reason: 'the agent never traces itself' }
   if (!(tracing instanceof Tracing)) {
     const why =
       tracing === undefined ? 'agent.ebpf.enabled or agent.ebpf.network.enabled is false' : tracing.reason

@@ -182,7 +182,11 @@ export class Profiling {
     const wanted = (of: number, group: Resource) =>
       pid !== undefined ? of === pid : service === undefined || nameOf(group) === service
     if (pid !== undefined && !isRunning(pid))
-      return { cause: 'no_target', refused: `process ${pid} not found`, hint: 'list running processes with ps' }
+      return {
+        cause: 'no_target',
+        refused: `process ${pid} not found`,
+        hint: 'list running processes with ps',
+      }
     const { sampler, profiler } = running
     const sampling = {
       ...settingsOf(this.config),

@@ -402,8 +402,7 @@ export function reloadMessage(outcome: ReloadOutcome): string {
     case 'applied': {
       const { changed, restart, ignored } = outcome
       const count = `${changed.length} key${changed.length === 1 ? '' : 's'} changed`
-      const passive =
-        restart.length + ignored.length > 0 ? 'no key took effect' : 'no keys pending a restart'
+      const passive = restart.length + ignored.length > 0 ? 'no key took effect' : 'no keys pending a restart'
       const what = changed.length > 0 ? `${count} (${named(changed)})` : passive
       const unused = ignored.length > 0 ? `; not built in this version: ${named(ignored)}` : ''
       return `configuration reloaded: ${what}${waiting(restart)}${unused}`

@@ -56,14 +56,11 @@ export class RunRecord implements RunState {
       makeOwnDirectory(directory)
       const before = readNotes(this.#path)
       if (before !== undefined && this.#runs(before)) {
-        log.warn(
-          'run record not written: another svc uses the same directory',
-          {
-            pid: before.pid,
-            directory,
-            hint: 'set a different pipeline.export.queue.directory for each svc',
-          },
-        )
+        log.warn('run record not written: another svc uses the same directory', {
+          pid: before.pid,
+          directory,
+          hint: 'set a different pipeline.export.queue.directory for each svc',
+        })
         return
       }
       if (before !== undefined) {

@@ -73,9 +73,7 @@ function scalar(type: string, text: string): XmlRpcValue {
   if (/^(int|i4|i8)$/.test(type) && /^[-+]?\d{1,19}$/.test(word)) return Number(word)
   if (type === 'boolean' && /^[01]$/.test(word)) return word === '1'
   if (type === 'double' && /^[-+]?\d{1,40}(\.\d{1,40})?$/.test(word)) return Number(word)
-  throw new Error(
-    `invalid response: value ${JSON.stringify(word.slice(0, 40))} of type ${type.slice(0, 40)}`,
-  )
+  throw new Error(`invalid response: value ${JSON.stringify(word.slice(0, 40))} of type ${type.slice(0, 40)}`)
 }
 
 /** Reads tags and texts. Responses have no attributes, comments or other sections. */

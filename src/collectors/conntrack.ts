@@ -35,7 +35,9 @@ export const conntrack = collector({
         readings.set(entries, parameter(host.proc, 'count'))
         readings.set(limit, parameter(host.proc, 'max'))
         const path = 'net/stat/nf_conntrack'
-        const sums = sumColumns(scan.reset(bytesOrNoData(host.proc, path, 'connection tracking is not active')))
+        const sums = sumColumns(
+          scan.reset(bytesOrNoData(host.proc, path, 'connection tracking is not active')),
+        )
         columns.forEach(([, family], i) => {
           readings.set(family, sums[i]!)
         })

@@ -95,7 +95,8 @@ export const drbd = collector({
           readings.set(number[0], reading * number[1], device)
         } else if (pair !== undefined) {
           const [local, remote] = value.split('/')
-          if (remote === undefined) throw new Error(`cannot read /proc/drbd: ${key} of ${device} is not a pair`)
+          if (remote === undefined)
+            throw new Error(`cannot read /proc/drbd: ${key} of ${device} is not a pair`)
           readings.set(pair[0], local === pair[1] ? 1 : 0, device, 'local')
           readings.set(pair[0], remote === pair[1] ? 1 : 0, device, 'remote')
         } else if (key === 'cs') readings.set(connected, value === 'Connected' ? 1 : 0, device)

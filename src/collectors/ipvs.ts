@@ -90,7 +90,9 @@ function parseTotals(bytes: Buffer): readonly number[] {
   const hasHead = scan.line() && scan.line() && scan.line()
   const sums = totals.map(() => scan.hex())
   if (!hasHead || sums.some(Number.isNaN) || !scan.done)
-    throw new Error('cannot read /proc/net/ip_vs_stats: the third line does not have five hexadecimal numbers')
+    throw new Error(
+      'cannot read /proc/net/ip_vs_stats: the third line does not have five hexadecimal numbers',
+    )
   return sums
 }
 

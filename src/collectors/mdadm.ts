@@ -51,8 +51,7 @@ export const mdadm = collector({
   metrics: [state, disks, disksRequired, blocks, blocksSynced, raidDisks, degraded],
   start: (_options, { host: { proc, sys } }) => ({
     collect(readings) {
-      if (!proc.exists('mdstat'))
-        throw new NoData('/proc/mdstat not found: the kernel has no software RAID')
+      if (!proc.exists('mdstat')) throw new NoData('/proc/mdstat not found: the kernel has no software RAID')
       for (const array of parseMdstat(proc.text('mdstat'))) showArray(array, readings)
       for (const name of sys.list('block')) if (name.startsWith('md')) showSettings(sys, name, readings)
     },
@@ -81,8 +80,7 @@ function showSettings(sys: Tree, name: string, readings: Readings): void {
 
 /** Arrays of /proc/mdstat: a line with name and disks, one with blocks, and one with the current activity. */
 export function parseMdstat(text: string): readonly MdArray[] {
-  if (!text.startsWith('Personalities'))
-    throw new Error('cannot read /proc/mdstat: no personalities')
+  if (!text.startsWith('Personalities')) throw new Error('cannot read /proc/mdstat: no personalities')
   const lines = text.split('\n')
   const arrays: MdArray[] = []
   for (const [i, line] of lines.entries()) {

@@ -171,7 +171,10 @@ export const netdev = collector({
     const families = label_ifalias ? byAlias : byDevice
     const addon = options.netlink ? loadNative() : undefined
     if (addon instanceof Unsupported)
-      log.warn('reading network counters from /proc/net/dev instead of netlink', { reason: addon.reason, hint: addon.hint })
+      log.warn('reading network counters from /proc/net/dev instead of netlink', {
+        reason: addon.reason,
+        hint: addon.hint,
+      })
     const read =
       addon === undefined || addon instanceof Unsupported
         ? fileReader(host, families, { shows, isDetailed, isAliased: label_ifalias })

@@ -89,8 +89,7 @@ export const ntp = collector({
         answer = await ask(options, signal)
       },
       collect(readings) {
-        if (answer === undefined)
-          throw new Error(`cannot query NTP server ${server}: cancelled`)
+        if (answer === undefined) throw new Error(`cannot query NTP server ${server}: cancelled`)
         const { sent, received, transmitTime, receiveTime } = answer
         const delay = Math.max(0, received - sent - (transmitTime - receiveTime))
         readings.set(stratum, answer.stratum)

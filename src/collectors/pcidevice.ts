@@ -238,8 +238,7 @@ function parsePlace(text: string): Device['place'] | undefined {
 
 function readId(sys: Tree, path: string): number {
   const text = sys.text(path).trim()
-  if (!/^(0x[0-9a-f]{1,8}|\d{1,9})$/i.test(text))
-    throw new Error(`cannot read ${sys.at(path)}: no number`)
+  if (!/^(0x[0-9a-f]{1,8}|\d{1,9})$/i.test(text)) throw new Error(`cannot read ${sys.at(path)}: no number`)
   return Number(text)
 }
 

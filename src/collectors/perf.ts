@@ -319,9 +319,7 @@ export function parseCpus(text: string): readonly number[] {
 function parseTracepoint(text: string): readonly [group: string, name: string, family: Family] {
   const match = /^([A-Za-z0-9_-]+):([A-Za-z0-9_-]+)$/.exec(text)
   if (match === null)
-    throw new Error(
-      `invalid tracepoint ${JSON.stringify(text.slice(0, 100))}; use group:name`,
-    )
+    throw new Error(`invalid tracepoint ${JSON.stringify(text.slice(0, 100))}; use group:name`)
   const [, group = '', name = ''] = match
   return [
     group,

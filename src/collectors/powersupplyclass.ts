@@ -181,9 +181,7 @@ export const powersupplyclass = collector({
       collect(readings) {
         const supplies = sys.list('class/power_supply')
         if (supplies.length === 0 && !sys.exists('class/power_supply'))
-          throw new NoData(
-            `${sys.at('class/power_supply')} not found: the kernel has no power supplies`,
-          )
+          throw new NoData(`${sys.at('class/power_supply')} not found: the kernel has no power supplies`)
         for (const supply of supplies) {
           if (ignored?.test(supply)) continue
           const path = `class/power_supply/${supply}`

@@ -41,7 +41,9 @@ export const pressure = collector({
         found = true
       }
       if (!found)
-        throw new NoData('no pressure information: the kernel requires CONFIG_PSI, and psi=1 if PSI is disabled by default')
+        throw new NoData(
+          'no pressure information: the kernel requires CONFIG_PSI, and psi=1 if PSI is disabled by default',
+        )
     },
   }),
 })

@@ -106,13 +106,14 @@ function statOf(proc: Tree, directory: string): { state: string; threads: number
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT' || code === 'ESRCH') return undefined
-    throw new Error(`cannot read ${path}: ${code}; check whether /proc is mounted with hidepid`, { cause: error })
+    throw new Error(`cannot read ${path}: ${code}; check whether /proc is mounted with hidepid`, {
+      cause: error,
+    })
   }
   // The name before may contain brackets and spaces.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ', 18)
   const state = fields[0]!
   const count = Number(fields[17])
-  if (!/^[A-Za-z]$/.test(state) || !(count >= 0))
-    throw new Error(`cannot read ${path}: no state or threads`)
+  if (!/^[A-Za-z]$/.test(state) || !(count >= 0)) throw new Error(`cannot read ${path}: no state or threads`)
   return { state, threads: count }
 }

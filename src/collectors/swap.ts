@@ -27,8 +27,7 @@ export const swap = collector({
   start: (_options, { host }) => ({
     collect(readings) {
       const scan = new Scanner(host.proc.bytes('swaps'))
-      if (!scan.line() || !scan.starts('Filename'))
-        throw new Error('cannot read /proc/swaps: no header line')
+      if (!scan.line() || !scan.starts('Filename')) throw new Error('cannot read /proc/swaps: no header line')
       while (scan.line()) {
         if (scan.done) continue
         const device = scan.text()

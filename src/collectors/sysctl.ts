@@ -65,9 +65,7 @@ function numeric({ name, keys }: Parameter, proc: Tree): Show {
     if (keys.length > 0) {
       // The replaced exporter allows no key for a single number.
       if (numbers.length !== keys.length || keys.length === 1)
-        throw new Error(
-          `cannot show sysctl ${name}: ${numbers.length} numbers for ${keys.length} keys`,
-        )
+        throw new Error(`cannot show sysctl ${name}: ${numbers.length} numbers for ${keys.length} keys`)
       for (const [i, keyed] of byKey.entries()) readings.set(keyed, numbers[i]!)
     } else if (numbers.length === 1) readings.set(single, numbers[0]!)
     else for (const [i, number] of numbers.entries()) readings.set(indexed, number, String(i))

@@ -57,8 +57,7 @@ export const tapestats = collector({
     const ignored = linearRegExp(ignored_devices)
     return {
       collect(readings) {
-        if (!sys.exists('class/scsi_tape'))
-          throw new NoData('/sys/class/scsi_tape not found: no tape drive')
+        if (!sys.exists('class/scsi_tape')) throw new NoData('/sys/class/scsi_tape not found: no tape drive')
         for (const device of sys.list('class/scsi_tape')) {
           if (!/^st\d+$/.test(device) || ignored.test(device)) continue
           for (const [file, family, factor] of files) {

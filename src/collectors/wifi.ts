@@ -96,7 +96,8 @@ export const wifi = collector({
   start: ({ fixtures }) => ({
     collect(readings) {
       const source = fixtures === '' ? kernelWifi() : fixtureWifi(fixtures)
-      if (source === undefined) throw new NoData('this kernel has no wireless support: netlink family nl80211 not found')
+      if (source === undefined)
+        throw new NoData('this kernel has no wireless support: netlink family nl80211 not found')
       for (const one of source.interfaces()) {
         const { name } = one
         if (name === '') continue

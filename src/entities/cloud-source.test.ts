@@ -162,7 +162,10 @@ test('when all fail, each has its reason and its hint, and there is one warning'
     reason,
     /^aws: cannot read .*HttpPutResponseHopLimit.*; oracle: cannot read .*no JSON but text\/html/,
   )
-  assert.match(hint, /--http-put-response-hop-limit 2; allow svc to reach http:.*cloud\.oracle\.enabled to false$/)
+  assert.match(
+    hint,
+    /--http-put-response-hop-limit 2; allow svc to reach http:.*cloud\.oracle\.enabled to false$/,
+  )
   const asksBefore = wrong.questions.length
   await until(() => wrong.questions.length > asksBefore + 2, 'it is asked again')
   assert.deepEqual(warnings, [{ reason, hint }])

@@ -91,9 +91,7 @@ function hint(answer: HttpAnswer): string {
   const { status } = answer
   if (status >= 300 && status < 400) {
     const place = location(answer)
-    return place === ''
-      ? 'svc does not follow redirects'
-      : `redirect to ${place}; set otlp.endpoint to it`
+    return place === '' ? 'svc does not follow redirects' : `redirect to ${place}; set otlp.endpoint to it`
   }
   if (status === 404 || status === 405) return 'check the path of otlp.endpoint'
   if (status === 415) return 'the receiver does not accept this otlp.protocol or otlp.compression'

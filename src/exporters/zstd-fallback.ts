@@ -40,6 +40,7 @@ function refusesEncoding(error: unknown): boolean {
 
 function warned(receipt: Receipt): Receipt {
   const message =
-    receipt.message || 'the receiver does not accept zstd, so svc recompresses each batch; set otlp.compression to gzip'
+    receipt.message ||
+    'the receiver does not accept zstd, so svc recompresses each batch; set otlp.compression to gzip'
   return { ...receipt, message }
 }

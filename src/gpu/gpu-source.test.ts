@@ -345,7 +345,10 @@ test('a driver that is not loaded is a reason with a hint, told once, until it i
     await until(() => watched.source.state.on)
     nvml.says(['count_status 18'])
     await until(() => !watched.source.state.on)
-    assert.match(watched.source.state.reason, /cannot list the GPUs with NVML .*: Driver\/library version mismatch/)
+    assert.match(
+      watched.source.state.reason,
+      /cannot list the GPUs with NVML .*: Driver\/library version mismatch/,
+    )
     assert.match(watched.source.state.hint, /updated/)
     assert.equal(watched.warnings.length, 2)
     assert.equal(watched.source.state.devices.length, 2)

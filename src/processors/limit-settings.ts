@@ -14,7 +14,11 @@ export const limits = branch('Limits that protect the receiver.', {
       {},
       'Maximum series of single metrics, by name; overrides `default_max_series`.',
     ),
-    global_max_series: key(integer({ min: 1, max: 100_000_000 }), 100_000, 'Maximum series of all metrics together.'),
+    global_max_series: key(
+      integer({ min: 1, max: 100_000_000 }),
+      100_000,
+      'Maximum series of all metrics together.',
+    ),
     series_ttl: key(
       duration({ min: 1000, max: 365 * day }),
       3_600_000,
@@ -37,7 +41,11 @@ export const limits = branch('Limits that protect the receiver.', {
     enabled: key(boolean, true, 'Limits attributes.'),
     max_resource_attributes: key(integer({ min: 1, max: 10_000 }), 128, 'Maximum attributes of a resource.'),
     max_attributes: key(integer({ min: 1, max: 10_000 }), 128, 'Maximum attributes of an item.'),
-    max_attribute_value_size: key(integer({ min: 1, max: 1_048_576 }), 4096, 'Maximum length of a value, in bytes.'),
+    max_attribute_value_size: key(
+      integer({ min: 1, max: 1_048_576 }),
+      4096,
+      'Maximum length of a value, in bytes.',
+    ),
     max_attribute_key_size: key(integer({ min: 1, max: 65_536 }), 256, 'Maximum length of a key, in bytes.'),
     max_body_size: key(size({ min: 1, max: 64 * 1024 * 1024 }), 256 * 1024, 'Maximum length of a log body.'),
     protected_attributes: key(

@@ -75,9 +75,7 @@ test('a drawing is XML whose text says what was measured, and no name becomes ma
   const texts = all.filter(({ tag }) => tag === 'text').map(({ text }) => text)
   assert.ok(texts.includes('all processes'))
   assert.ok(
-    texts.includes(
-      'CPU time · 2.0 s · 100 Hz · 100 samples · 1.00 s total · 5.0% unnamed · host 25.0% busy',
-    ),
+    texts.includes('CPU time · 2.0 s · 100 Hz · 100 samples · 1.00 s total · 5.0% unnamed · host 25.0% busy'),
   )
   assert.ok(texts.some(text => text === 'native 80.0%'))
   assert.ok(texts.some(text => text === 'kernel 10.0%'))

@@ -144,13 +144,11 @@ export class KeyScanner {
       const valueFrom = at + 1
       at = this.#valueEnd(bytes, valueFrom, to, strict, withNul)
       if (at < 0) return this.#fault('a label value is not closed')
-      if (!valid && !isUtf8(bytes.subarray(valueFrom, at)))
-        return this.#fault('a label value is not UTF-8')
+      if (!valid && !isUtf8(bytes.subarray(valueFrom, at))) return this.#fault('a label value is not UTF-8')
       this.#mark(nameFrom, nameTo, valueFrom, at)
       at = strict ? at + 1 : skipBlanks(bytes, at + 1, to)
       if (at < to && bytes[at] === comma) at = strict ? at + 1 : skipBlanks(bytes, at + 1, to)
-      else if (strict && (at >= to || bytes[at] !== close))
-        return this.#fault('no comma after a label value')
+      else if (strict && (at >= to || bytes[at] !== close)) return this.#fault('no comma after a label value')
     }
   }
 
@@ -196,8 +194,7 @@ export class KeyScanner {
       return names.size === labels || this.#fault('duplicate label') > 0
     }
     for (let i = 1; i < labels; i++)
-      for (let j = 0; j < i; j++)
-        if (this.#same(bytes, i, j)) return this.#fault('duplicate label') > 0
+      for (let j = 0; j < i; j++) if (this.#same(bytes, i, j)) return this.#fault('duplicate label') > 0
     return true
   }
 

@@ -40,7 +40,8 @@ export class ExemplarBytes {
       timeUs = numbers.readSeconds(bytes, at + 1, to)
       at = numbers.end
     }
-    if (at < 0 || at >= to || bytes[at] !== newline) return this.#none('its value or timestamp is not a number')
+    if (at < 0 || at >= to || bytes[at] !== newline)
+      return this.#none('its value or timestamp is not a number')
     this.end = at
     const { marks } = this.#labels
     const labels = new Map<string, string>()

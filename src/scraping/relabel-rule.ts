@@ -137,11 +137,7 @@ class WrittenRule {
     for (const key of Object.keys(this.#fields)) {
       if (Object.hasOwn(defaults, key)) continue
       const meant = nearest(key, Object.keys(defaults))
-      this.#fault(
-        key.slice(0, 64),
-        'unknown key of a relabelling rule',
-        meant ? `use ${meant}` : 'remove it',
-      )
+      this.#fault(key.slice(0, 64), 'unknown key of a relabelling rule', meant ? `use ${meant}` : 'remove it')
     }
   }
 

@@ -271,10 +271,7 @@ test('a rule that cannot be says where and what to do', () => {
     /does not allow a replacement: remove/,
   ])
   refused({ action: 'keepequal', target_label: 'a', regex: 'x' }, ['regex', /source_labels and target_label/])
-  refused({ action: 'dropequal', target_label: 'a', separator: '-' }, [
-    'separator',
-    /dropequal allows only/,
-  ])
+  refused({ action: 'dropequal', target_label: 'a', separator: '-' }, ['separator', /dropequal allows only/])
   refused({ action: 'labeldrop', source_labels: ['a'] }, ['source_labels', /allows only regex/])
   refused({ action: 'labelkeep', target_label: 'a' }, ['target_label', /allows only regex/])
   refused({ action: 'labeldrop', regex: 'a', modulus: 3 }, ['modulus', /allows only regex/])

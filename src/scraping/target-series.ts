@@ -453,9 +453,7 @@ function warningOf({ badLines, faults: [first] }: Page, contentType: string): st
   const warnings = 'guessed' in verdict && verdict.guessed !== '' ? [verdict.guessed] : []
   if (first !== undefined) {
     const lines = badLines === 1 ? '1 line' : `${badLines} lines`
-    warnings.push(
-      `${lines} skipped, first line ${first.line}: ${first.reason}: ${first.excerpt}`,
-    )
+    warnings.push(`${lines} skipped, first line ${first.line}: ${first.reason}: ${first.excerpt}`)
   }
   return warnings.join('; ')
 }

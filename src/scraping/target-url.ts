@@ -29,7 +29,8 @@ export function addressFault(address: string, scheme: string): string {
 /** A colon would end the path where the URL is written. */
 function socketFault(path: string, shown: string, scheme: string): string {
   if (scheme === 'https') return `${shown} is a socket, which supports only http; set __scheme__ to http`
-  if (!/^\/[^:\0]+$/.test(path)) return `${shown} is not a socket; use unix:/path, without a colon in the path`
+  if (!/^\/[^:\0]+$/.test(path))
+    return `${shown} is not a socket; use unix:/path, without a colon in the path`
   return Buffer.byteLength(path) <= longestSocketPath
     ? ''
     : `${shown} is longer than a socket path can be (${longestSocketPath} bytes)`

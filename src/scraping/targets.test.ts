@@ -129,7 +129,10 @@ test('labels can ask for another interval and timeout within bounds', () => {
   assert.deepEqual(times('30s', '5s'), [30_000, 5000])
   assert.deepEqual(times('1h30m', '500ms'), [5_400_000, 500])
   assert.deepEqual(times('', ''), [60_000, 10_000])
-  assert.match(String(times('soon', '5s')), /__scrape_interval__ "soon" is not a duration; use one such as 30s/)
+  assert.match(
+    String(times('soon', '5s')),
+    /__scrape_interval__ "soon" is not a duration; use one such as 30s/,
+  )
   assert.match(String(times('1.5s', '1s')), /is no duration/)
   assert.match(String(times('0', '1s')), /not between 100ms and 24d/)
   assert.match(String(times('1ms', '1ms')), /not between/)

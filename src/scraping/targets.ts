@@ -209,7 +209,8 @@ function labelFault(labels: ReadonlyMap<string, string>): string {
   for (const [name, value] of labels) {
     if (!isLabelName(name))
       return `${JSON.stringify(name.slice(0, 64))} is not a label name: not valid Unicode; drop it by relabelling`
-    if (!isText(value)) return `the value of ${name.slice(0, 64)} is not valid Unicode; drop it by relabelling`
+    if (!isText(value))
+      return `the value of ${name.slice(0, 64)} is not valid Unicode; drop it by relabelling`
   }
   return ''
 }

@@ -186,7 +186,10 @@ test('what cannot be applied is told with its part, and nothing of it is applied
   })
   const { code, message } = await reload(agent)
   assert.equal(code, 500)
-  assert.match(message, /cannot apply the configuration: .*\/nonexistent\/ca\.pem.*; previous configuration still active/)
+  assert.match(
+    message,
+    /cannot apply the configuration: .*\/nonexistent\/ca\.pem.*; previous configuration still active/,
+  )
   const config = await agent.document<{ log_level: string }>('/config')
   assert.equal(config.log_level, 'info')
 })

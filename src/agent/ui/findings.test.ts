@@ -188,8 +188,7 @@ test('a reload that was refused is a warning of its own', () => {
   const reloads = () => ({
     lastSuccessful: false,
     lastAttemptMs: 0,
-    lastError:
-      'reload rejected: svc.yaml:1:1: a: unknown key; previous configuration still active',
+    lastError: 'reload rejected: svc.yaml:1:1: a: unknown key; previous configuration still active',
     hint: 'correct that',
   })
   const found = new Findings(partsOf({ traces: sent }, { reloads } as Partial<UiParts>)).of([], 0)

@@ -36,7 +36,7 @@ test('where nothing traces it says why, with the hint', async () => {
   const asked = new AskedWindow()
   const tracing = { reason: 'the kernel has no BTF', hint: 'boot a kernel that has it' }
   const [line] = await map({ ...asked.parts, tracing }, 60).next()
-  assert.equal(line!.off, 'tracing is not running: the kernel has no BTF; boot a kernel that has it')
+  assert.equal(line!.off, 'tracing does not run: the kernel has no BTF; boot a kernel that has it')
 })
 
 test('services, stores and addresses are told by what is spoken', async () => {

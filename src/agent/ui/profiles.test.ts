@@ -118,7 +118,7 @@ test('who sees nothing is told why, and what fixes it', async () => {
   await check({ SVC_MODE: 'collector' }, 'cpu', /set mode: agent/)
   await check({}, 'off_cpu', /set agent\.profiling\.off_cpu: true/)
   await check({}, 'memory', /set agent\.profiling\.memory: true/)
-  const faults = [{ subsystem: 'profiles', reason: 'the kernel refuses', hint: 'run svc doctor profiles' }]
-  await check({}, 'cpu', /do not run: the kernel refuses; run svc doctor profiles/, { faults })
+  const faults = [{ subsystem: 'profiles', reason: 'the kernel refuses', hint: 'see svc doctor profiles' }]
+  await check({}, 'cpu', /do not run: the kernel refuses; see svc doctor profiles/, { faults })
   await check({}, 'cpu', /with less .*: the kernel refuses/, { faults, profiler: {} })
 })

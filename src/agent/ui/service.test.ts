@@ -28,7 +28,7 @@ test('where nothing traces it says why, with the hint', async () => {
   const { parts } = new AskedWindow()
   const tracing = { reason: 'the kernel has no BTF', hint: '' }
   const [line] = await service({ ...parts, tracing }, 'shop').next()
-  assert.equal(line!.off, 'tracing is not running: the kernel has no BTF; run svc doctor traces')
+  assert.equal(line!.off, 'tracing does not run: the kernel has no BTF; see svc doctor traces')
 })
 
 test('a service has its course, its neighbours and its resource', async () => {

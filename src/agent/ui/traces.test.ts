@@ -215,7 +215,7 @@ test('where there are no traces it says why, with the hint', () => {
     agent: { ...config.agent, ebpf: { ...ebpf, ...change } },
   })
   const fault = { reason: 'the kernel has no BTF', hint: 'boot a kernel with CONFIG_DEBUG_INFO_BTF' }
-  check({ tracing: fault }, config, /^tracing is not running: the kernel has no BTF; boot a kernel/)
+  check({ tracing: fault }, config, /^tracing does not run: the kernel has no BTF; boot a kernel/)
   check({}, { ...config, mode: 'collector' }, /mode: collector.*set mode: agent/)
   check(
     {},

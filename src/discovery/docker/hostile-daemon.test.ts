@@ -117,10 +117,7 @@ async function fails(t: TestContext, prepare: (daemon: FakeDaemon) => void, reas
 test('who does not answer as Docker does is told with a reason, once', async t => {
   const cases: [(daemon: FakeDaemon) => void, RegExp][] = [
     [daemon => (daemon.version = answer => answer.end('<html>')), /not the Docker Engine API/],
-    [
-      daemon => (daemon.version = answer => json(answer, { ApiVersion: 41 })),
-      /not the Docker Engine API/,
-    ],
+    [daemon => (daemon.version = answer => json(answer, { ApiVersion: 41 })), /not the Docker Engine API/],
     [
       daemon => (daemon.version = answer => json(answer, { ApiVersion: '1.23' })),
       /Engine API 1\.23 .* 1\.24 or newer is required/,

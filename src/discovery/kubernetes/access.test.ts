@@ -292,7 +292,11 @@ test('a kubeconfig that cannot be used says why, and what to do', () => {
   check('{', /no YAML/)
   check('just text', /no YAML/)
   check('a: &a [*a, *a]\nb: !!js/function x', /no YAML|current-context/, /./)
-  check(kubeconfig(server, {}, { 'current-context': '' }), /current-context is missing/, /kubectl config use-context/)
+  check(
+    kubeconfig(server, {}, { 'current-context': '' }),
+    /current-context is missing/,
+    /kubectl config use-context/,
+  )
   check(kubeconfig(server, {}, { contexts: 7 }), /no context "admin@lab"/)
   check(kubeconfig(server, {}, { clusters: [null] }), /no cluster "lab"/)
   check(kubeconfig(server, {}, { users: [] }), /no user "admin"/)

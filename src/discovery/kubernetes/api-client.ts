@@ -99,7 +99,10 @@ export class ApiClient {
   /** JSON object of a small answer. Rejects as `open` does. */
   async object(wanted: ApiRequest, maxBytes: number): Promise<JsonObject> {
     const answer = await this.open(wanted)
-    const timer = setTimeout(() => answer.destroy(new Error('it did not end in time')), wanted.timeoutMs).unref()
+    const timer = setTimeout(
+      () => answer.destroy(new Error('it did not end in time')),
+      wanted.timeoutMs,
+    ).unref()
     try {
       const gathered = new GatheredBytes(maxBytes)
       for await (const piece of answer)

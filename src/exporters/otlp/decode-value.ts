@@ -143,8 +143,7 @@ export function attributeValue(value: PlainValue, unfit: Unfit): AttributeValue 
   if (typeof value === 'bigint') return rounded(value, unfit)
   if (typeof value !== 'object') return value
   if (Buffer.isBuffer(value)) unfit.change('byte values, converted to base64')
-  else
-    unfit.change(`${Array.isArray(value) ? 'arrays of non-strings' : 'maps'} as values, converted to JSON`)
+  else unfit.change(`${Array.isArray(value) ? 'arrays of non-strings' : 'maps'} as values, converted to JSON`)
   return plainText(value)
 }
 

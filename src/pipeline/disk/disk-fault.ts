@@ -14,15 +14,15 @@ export interface DiskFault {
 
 const hints: Readonly<Record<string, (directory: string) => readonly [reason: FaultReason, hint: string]>> = {
   ENOSPC: directory => ['disk_full', `free space or inodes on the file system of ${directory} (df, df -i)`],
-  EDQUOT: directory => ['disk_full', `raise the disk quota of the svc user on the file system of ${directory}`],
+  EDQUOT: directory => [
+    'disk_full',
+    `raise the disk quota of the svc user on the file system of ${directory}`,
+  ],
   EROFS: directory => [
     'disk_read_only',
     `remount the file system of ${directory} writable; the kernel log (dmesg) has the cause`,
   ],
-  EIO: directory => [
-    'disk_error',
-    `look for device errors of ${directory} in the kernel log (dmesg)`,
-  ],
+  EIO: directory => ['disk_error', `look for device errors of ${directory} in the kernel log (dmesg)`],
   EFBIG: () => ['disk_error', 'raise the file size limit (LimitFSIZE= of the service, ulimit -f)'],
   ENOENT: directory => ['disk_error', `allow svc to create ${directory}, or restart svc`],
   EACCES: directory => ['disk_error', `give the svc user read and write access to ${directory}`],

@@ -364,11 +364,9 @@ export class DiskStore {
     this.#sinceMs = Date.now()
     if (fault) {
       const fields = { signal: failing[0], directory, error: fault.words, hint: fault.hint }
-      const sentence =
-        'disk queue degraded; new data is queued in memory until the disk works again'
+      const sentence = 'disk queue degraded; new data is queued in memory until the disk works again'
       this.#repeat('warn', 'degraded', sentence, fields)
-    } else
-      this.#repeat('info', 'ok', 'disk queue works again', { directory, after_seconds: afterSeconds })
+    } else this.#repeat('info', 'ok', 'disk queue works again', { directory, after_seconds: afterSeconds })
   }
 
   #say(sentence: string, error: unknown): void {

@@ -28,16 +28,16 @@ export function startFault(bytes: Buffer, machine: ElfFile['machine'], offset: n
   if (machine === 'arm64') return armFault(bytes, offset)
   if (bytes[0] === breakpoint) return 'the file itself has a breakpoint at this function'
   const text = bytes.toString('hex')
-  return x64.some(prefix => text.startsWith(prefix))
-    ? undefined
-    : `unknown function start: ${text}`
+  return x64.some(prefix => text.startsWith(prefix)) ? undefined : `unknown function start: ${text}`
 }
 
 /** All instructions have 4 bytes; zero is none, and 0xd42..... are BRK and its kin (Arm ARM, C4.1). */
 function armFault(bytes: Buffer, offset: number): string | undefined {
   if (offset % 4 !== 0 || bytes.length < 4) return 'the address is not the start of an instruction'
   const first = bytes.readUInt32LE(0)
-  return first === 0 || first >>> 20 === 0xd42 ? 'the first bytes are not an instruction of a function' : undefined
+  return first === 0 || first >>> 20 === 0xd42
+    ? 'the first bytes are not an instruction of a function'
+    : undefined
 }
 
 /**

@@ -149,7 +149,10 @@ test('what does not look like the library is left alone, with the reason', { ski
   }
   await make().scan()
   const reasons = new Map(probes.attachments().map(({ path, reason }) => [path, reason]))
-  assert.match(reasons.get(broken)!, /^SSL_read: (the file itself has a breakpoint|the first bytes are not an instruction)/)
+  assert.match(
+    reasons.get(broken)!,
+    /^SSL_read: (the file itself has a breakpoint|the first bytes are not an instruction)/,
+  )
   assert.equal(reasons.get(partial), 'function SSL_read not found')
   assert.match(reasons.get(changed)!, /^SSL_read: the memory of a process differs from the file/)
   assert.ok(probes.attachments().every(({ attached }) => !attached))

@@ -63,7 +63,11 @@ const piiRule = item(
     pattern: key(regex, '', 'Regular expression for type `regex`.'),
     enabled: key(boolean, true, 'Enables the rule.'),
     mode: key(choice(['', ...modes]), '', 'Mode for matches of this rule; empty for the common `mode`.'),
-    replacement: key(replacementText, '', 'Replacement for matches of this rule; empty for the common `replacement`.'),
+    replacement: key(
+      replacementText,
+      '',
+      'Replacement for matches of this rule; empty for the common `replacement`.',
+    ),
   }),
   {
     fault(rule) {

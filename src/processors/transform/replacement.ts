@@ -98,8 +98,7 @@ function referenceOf(part: string, groups: readonly Group[]): readonly [referenc
 }
 
 function numbered(group: Group | undefined, part: string): string {
-  if (group === undefined)
-    throw new Error(`group ${part} is not in the pattern; use $$ for a dollar sign`)
+  if (group === undefined) throw new Error(`group ${part} is not in the pattern; use $$ for a dollar sign`)
   if (group.number === 0)
     throw new Error(
       `group ${part} is in a part of the pattern repeated with {…}; move the repetition into the group`,

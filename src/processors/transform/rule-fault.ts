@@ -36,5 +36,7 @@ export function ruleFault({ match, actions }: RuleSettings): string {
   const [asked] = itemKeys(match)
   if (asked !== undefined)
     return `actions on the resource cannot depend on "${asked}" of an item; use only "signal_types" and "resource_attributes" in "match"`
-  return onResources < actions.length ? 'the rule has actions on items and on resources; split it into two rules' : ''
+  return onResources < actions.length
+    ? 'the rule has actions on items and on resources; split it into two rules'
+    : ''
 }

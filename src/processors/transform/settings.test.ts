@@ -36,7 +36,10 @@ test('an action needs what belongs to its type, and takes nothing else', () => {
     const match = '{signal_types: [logs]}'
     check(acting(`{type: ${type}, ${type}: ${how}}`, match), '')
     check(acting(`{type: ${type}}`, match), new RegExp(`of type "${type}" needs "${type}\\.\\w+"`))
-    check(acting(`{type: drop, ${type}: ${how}}`, match), new RegExp(`of type "drop" does not allow "${type}"`))
+    check(
+      acting(`{type: drop, ${type}: ${how}}`, match),
+      new RegExp(`of type "drop" does not allow "${type}"`),
+    )
   }
   check(acting('{type: drop}'), '')
   check(acting('{type: drop, drop: {}}'), '')
@@ -65,7 +68,10 @@ test('patterns and replacements are tried when they are read', () => {
 
 test('a match that nothing can fulfil is refused', () => {
   const match = (keys: string, want: RegExp | '') => check(acting('{type: drop}', keys), want)
-  match('{metric_names: [a], span_names: [b]}', /"metric_names" matches only metrics and "span_names" only traces/)
+  match(
+    '{metric_names: [a], span_names: [b]}',
+    /"metric_names" matches only metrics and "span_names" only traces/,
+  )
   match('{span_status: error, min_severity: warn}', /split it into two rules/)
   match(
     '{signal_types: [logs], span_kinds: [server]}',
@@ -103,7 +109,10 @@ test('an action on resources depends on resources only', () => {
   check(acting(on, '{signal_types: [logs], resource_attributes: {a: b}}'), '')
   check(acting(on, '{attributes: {a: b}}'), /cannot depend on "attributes" of an item/)
   check(acting(on, '{span_names: [a]}'), /cannot depend on "span_names"/)
-  check(acting(`${on}, {type: drop}`), /the rule has actions on items and on resources; split it into two rules/)
+  check(
+    acting(`${on}, {type: drop}`),
+    /the rule has actions on items and on resources; split it into two rules/,
+  )
   check(
     acting('{type: sample, on: resource, sample: {ratio: 1}}', '{signal_types: [logs]}'),
     /"sample" cannot act on resources/,

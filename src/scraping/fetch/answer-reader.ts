@@ -318,7 +318,8 @@ export class AnswerReader {
       // Known before it comes.
       else if (this.#end + this.#left > this.#maxBytes) this.#tooLarge()
       else this.#part = this.#left === 0 ? 'trailer' : 'chunk'
-    } else if (to > from && this.#part === 'chunk-end') this.#fail('broken', 'invalid chunked body: a chunk is longer than its size')
+    } else if (to > from && this.#part === 'chunk-end')
+      this.#fail('broken', 'invalid chunked body: a chunk is longer than its size')
     else if (this.#part === 'chunk-end') this.#part = 'size'
     else if (to === from) {
       this.#surplus = this.#next < this.#filled

@@ -32,8 +32,7 @@ export function formatOf(contentType: string, fallback: PageFormat | ''): Format
       : media === undefined
         ? `invalid Content-Type ${said}`
         : `Content-Type ${said} is not a metrics format`
-  if (fallback !== '')
-    return { format: fallback, guessed: `${guessed}; parsed as ${names[fallback]}` }
+  if (fallback !== '') return { format: fallback, guessed: `${guessed}; parsed as ${names[fallback]}` }
   return { fault: `${guessed}; set fallback_scrape_protocol, or fix the target` }
 }
 

@@ -39,8 +39,7 @@ export class RequestHead {
     this.strange = lines(ours)
     const type = options.access.authorization?.type ?? ''
     const faults = written.map(([name, value]) => headerFault(name, value))
-    if (unsendable.test(type))
-      faults.push('the authorization type has a line break or a control character')
+    if (unsendable.test(type)) faults.push('the authorization type has a line break or a control character')
     this.fault = faults.find(fault => fault !== '') ?? ''
   }
 
@@ -111,8 +110,7 @@ export class RequestHead {
 export function headerFault(name: string, value: string): string {
   if (!/^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}$/.test(name))
     return `${JSON.stringify(name.slice(0, 64))} is not a valid header name`
-  if (reserved.has(name.toLowerCase()))
-    return `svc sets the header ${name} itself; remove it`
+  if (reserved.has(name.toLowerCase())) return `svc sets the header ${name} itself; remove it`
   if (unsendable.test(value)) return `the value of the header ${name} has a line break or a control character`
   return ''
 }

@@ -313,7 +313,10 @@ test('a refusal tells the status, what was said and what may be wrong', async t 
     `http_status: ${at}: HTTP 500 Internal Server Error ("error collecting metrics")`,
   )
   assert.equal(await asked(404), `http_status: ${at}: HTTP 404 Not Found: check metrics_path of job x`)
-  assert.match(await asked(401), /: the target requires credentials; set basic_auth or authorization in job x$/)
+  assert.match(
+    await asked(401),
+    /: the target requires credentials; set basic_auth or authorization in job x$/,
+  )
   assert.match(
     await asked(403, { authorization }),
     /: the target rejected the credentials; check authorization of job x$/,

@@ -129,11 +129,7 @@ export class TargetClient {
       if (typeof next === 'string')
         throw failure(place, 'redirect', `invalid redirect (HTTP ${answer.head.status}): ${next}`)
       if (redirects === maxRedirects)
-        throw failure(
-          origin,
-          'redirect',
-          `more than ${maxRedirects} redirects, the last to ${next.shown}`,
-        )
+        throw failure(origin, 'redirect', `more than ${maxRedirects} redirects, the last to ${next.shown}`)
       // Once left, it is not trusted again: who sent us back is not the origin.
       if (next.origin !== origin.origin) isOrigin = false
       place = next

@@ -50,8 +50,7 @@ const header = form(
   {
     what: 'a header (keys values, secrets)',
     check({ values = [], secrets = [], files = [] }, fault) {
-      if (files.length > 0)
-        fault('files', `svc reads no files for headers; use secrets: ["\${file:/path}"]`)
+      if (files.length > 0) fault('files', `svc reads no files for headers; use secrets: ["\${file:/path}"]`)
       else if (values.length + secrets.length === 0) fault('', 'the header has no value; set values')
     },
   },
@@ -77,8 +76,7 @@ const tls = form(
       for (const name of ['ca', 'cert', 'key'] as const) {
         if (!written[name]) continue
         if (written[`${name}_file`]) fault(name, `${name} and ${name}_file are both set; delete one`)
-        else
-          fault(name, `svc does not support inline certificates and keys; use ${name}_file`)
+        else fault(name, `svc does not support inline certificates and keys; use ${name}_file`)
       }
       const [cert, key] = [written.cert_file ?? '', written.key_file ?? '']
       if (cert !== '' && key === '') fault('cert_file', 'requires key_file')

@@ -29,7 +29,9 @@ const staticConfig = form(
 const fileName = textThat('a file that ends in .json, .yml or .yaml', path => {
   // As `patFileSDName` has it: a "*" only in the last part, and no further down.
   if (/^[^*]*(\*[^/]*)?\.(json|yml|yaml)$/i.test(path)) return ''
-  return path.includes('*') ? '"*" is allowed only in the last part of the path' : 'other files are not supported'
+  return path.includes('*')
+    ? '"*" is allowed only in the last part of the path'
+    : 'other files are not supported'
 })
 
 const fileSd = form(

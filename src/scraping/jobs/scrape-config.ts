@@ -103,8 +103,7 @@ function check(written: WrittenJob, fault: FieldFault): void {
       'job_name is missing or empty; give each job its own name',
     )
   const protocols = written.scrape_protocols ?? []
-  if (new Set(protocols).size < protocols.length)
-    fault('scrape_protocols', 'duplicate entry; delete one')
+  if (new Set(protocols).size < protocols.length) fault('scrape_protocols', 'duplicate entry; delete one')
   if ((written.body_size_limit ?? 0) > largestBody) fault('body_size_limit', 'the maximum is 1GB')
   checkAccess(written, fault)
   if ((written.relabel_configs ?? []).length > 0) return

@@ -148,11 +148,7 @@ export const scraping = branch('Scraping of Prometheus targets.', {
   enabled: key(boolean, true, 'Scrapes targets. Nothing runs without targets or discovery.'),
   scrape_interval: key(duration({ min: 100 }), 30_000, 'Time between two scrapes of a target.'),
   scrape_timeout: key(duration({ min: 10 }), 10_000, 'Timeout of a scrape.'),
-  sample_limit: key(
-    count,
-    0,
-    'Maximum samples of one scrape; a scrape with more fails. 0 for no limit.',
-  ),
+  sample_limit: key(count, 0, 'Maximum samples of one scrape; a scrape with more fails. 0 for no limit.'),
   body_size_limit: key(
     size({ min: 1024, max: 1024 * Mi }),
     64 * Mi,

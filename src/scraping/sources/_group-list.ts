@@ -45,7 +45,9 @@ function isNothing(value: unknown): boolean {
 
 function refuseSocket(address: string, what: string, origin: ListOrigin): void {
   if (origin === 'foreign' && address.startsWith('unix:'))
-    throw new Error(`${what} is a Unix socket; sockets are allowed only in the configuration and files of this host`)
+    throw new Error(
+      `${what} is a Unix socket; sockets are allowed only in the configuration and files of this host`,
+    )
 }
 
 function readLabels(

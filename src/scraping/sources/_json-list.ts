@@ -58,8 +58,7 @@ export async function* jsonElements(bytes: Buffer): AsyncIterableIterator<unknow
       } else if (depth === 0) {
         if (byte !== 0x5d || !isBetween(bytes, after, at, space))
           throw new Error('an element of the list is not an object')
-        if (bytes.toString('latin1', at + 1).trim() !== '')
-          throw new Error('text after the end of the list')
+        if (bytes.toString('latin1', at + 1).trim() !== '') throw new Error('text after the end of the list')
         return
       }
     }

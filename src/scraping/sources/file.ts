@@ -237,9 +237,5 @@ function nameFilter(name: string): RegExp {
 
 function directoryCause(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException
-  return code === 'ENOENT'
-    ? 'no such directory'
-    : code === 'EACCES'
-      ? 'permission denied'
-      : message
+  return code === 'ENOENT' ? 'no such directory' : code === 'EACCES' ? 'permission denied' : message
 }

@@ -77,9 +77,7 @@ class HttpTargets implements TargetSource {
     const extra = new Map([['__meta_url', withoutUser(url)], ...more])
     const groups = await this.read(url, async (body, contentType) => {
       if (!jsonType.test(contentType.trim()))
-        throw new Error(
-          `expected content type application/json, got "${contentType.slice(0, 100)}"`,
-        )
+        throw new Error(`expected content type application/json, got "${contentType.slice(0, 100)}"`)
       const read: TargetGroup[] = []
       for await (const element of jsonElements(body))
         read.push(readGroup(element, read.length, `${withoutUser(url)}:${read.length}`, extra, 'foreign'))

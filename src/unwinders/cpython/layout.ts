@@ -164,8 +164,7 @@ export function readPythonFile(elf: ElfFile): PythonFile | string | undefined {
   if (versionAt === undefined) return 'CPython 3.10 and older is not supported'
   const hex = wordOf(elf, versionAt)
   const version = `${hex >>> 24}.${(hex >>> 16) & 255}`
-  if (((hex >>> 4) & 15) !== finalRelease)
-    return `pre-releases of CPython ${version} are not supported`
+  if (((hex >>> 4) & 15) !== finalRelease) return `pre-releases of CPython ${version} are not supported`
   const layout = layoutOf(elf, version, hex, runtime.address)
   if (typeof layout === 'string') return layout
   const [codeType, stringType, none] = ['PyCode_Type', 'PyUnicode_Type', '_Py_NoneStruct'].map(addressOf)
@@ -202,12 +201,12 @@ function describedLayout(
   const bytes = elf.read(offset, debugBytes)
   const isDescribed = bytes.toString('latin1', 0, 8) === debugCookie && u64(bytes, versionWord * 8) === hex
   if (!isDescribed) return `this build of CPython ${version} has no debug offsets`
-  if (u64(bytes, freeThreadedWord * 8) !== 0)
-    return `free-threaded CPython ${version} is not supported`
+  if (u64(bytes, freeThreadedWord * 8) !== 0) return `free-threaded CPython ${version} is not supported`
   const values: Partial<Record<keyof DebugWords, number>> = {}
   for (const [name, word] of Object.entries(words)) {
     const value = u64(bytes, word * 8)
-    if (value > mostOffset) return `this build of CPython ${version} has an invalid debug offset: ${name} at ${value}`
+    if (value > mostOffset)
+      return `this build of CPython ${version} has an invalid debug offset: ${name} at ${value}`
     values[name as keyof DebugWords] = value
   }
   const { lock, ownLock, last, ...told } = values as Record<keyof DebugWords, number>

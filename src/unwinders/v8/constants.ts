@@ -96,8 +96,7 @@ export function readConstants(elf: ElfFile): V8Constants | string | undefined {
   for (const [key, prefixes] of Object.entries(names)) {
     const name = nameOf(symbols, prefixes)
     const found = name === undefined ? undefined : told(name)
-    if (found === undefined || found < 0)
-      return `V8 without ${prefixes[0]} is not supported`
+    if (found === undefined || found < 0) return `V8 without ${prefixes[0]} is not supported`
     const isOffset = prefixes[0]!.startsWith('class_')
     if (isOffset && found > mostOffset) return `V8 with ${name} ${found} is not supported`
     constants[key] = found

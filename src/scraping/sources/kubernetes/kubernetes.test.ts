@@ -392,10 +392,7 @@ test('endpoints that stand for more than all memory are cut, and named', async (
   putShop()
   put(4_000, 1_000)
   start({ role: 'endpoints' })
-  await isAtFault(
-    source,
-    /^endpoints shop\/huge have too many targets; some are left out$/,
-  )
+  await isAtFault(source, /^endpoints shop\/huge have too many targets; some are left out$/)
   await until('some are told', 20_000, () => told.targets.length > 10_000)
   assert.ok(told.targets.length < 100_000)
   put(1, 1)
