@@ -21,7 +21,7 @@ test('devices are chosen', async () => {
   assert.deepEqual(await shown({ device_exclude: '^br-' }), ['node_arp_entries{device="eth0"} 2'])
   await assert.rejects(
     shown({ device_include: 'a', device_exclude: 'b' }),
-    /include and exclude are both given/,
+    /include and exclude are both set/,
   )
 })
 

@@ -73,7 +73,7 @@ test('devices are chosen by name', async () => {
   assert.deepEqual(await devices({ device_exclude: ['^(loop|sd)'] }), ['dm-0', 'nvme1n1'])
   await assert.rejects(
     devices({ device_include: ['a'], device_exclude: ['b'] }),
-    /diskstats: include and exclude are both given/,
+    /diskstats: include and exclude are both set/,
   )
 })
 

@@ -23,7 +23,7 @@ test('root disciplines of a fixture are shown', async () => {
   )
   const { lines: others } = await readWith(qdisc, { fixtures, device_exclude: 'eth' })
   assert.ok(others.includes('node_qdisc_bytes_total{device="wg0",kind="noqueue"} 0'))
-  await assert.rejects(readWith(qdisc, { fixtures, device_include: 'a', device_exclude: 'b' }), /both given/)
+  await assert.rejects(readWith(qdisc, { fixtures, device_include: 'a', device_exclude: 'b' }), /both set/)
 })
 
 test('a fixture that is none is an error', async t => {

@@ -50,7 +50,7 @@ test('keys that do not fit, text and absent parameters are faults', async () => 
   await check('kernel.nothing', /nothing/)
   await assert.rejects(
     readWith(sysctl, { include_info: ['kernel.printk:a,b,c,d'] }),
-    /write kernel.printk alone/,
+    /use kernel.printk alone/,
   )
 })
 

@@ -53,7 +53,7 @@ test('a token that never comes names the hop limit and its hint', async t => {
     await assert.rejects(readCloud(aws, service.endpoint, timeoutMs), {
       name: 'MetadataError',
       message: /api\/token: .*HttpPutResponseHopLimit/,
-      hint: /network of the host.*--http-put-response-hop-limit 2/,
+      hint: /host network.*--http-put-response-hop-limit 2/,
     })
   }
   // With the token in hand it is something else.

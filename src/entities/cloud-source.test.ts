@@ -85,7 +85,7 @@ test('on a machine of no cloud nothing is connected to, and the reason names wha
     assert.match(state.reason, reason)
     assert.deepEqual([heard, warnings], [[undefined], []])
   }
-  await check({}, /does not say who made it/)
+  await check({}, /names no maker/)
   await check({ sys_vendor: 'QEMU', product_name: 'Standard PC' }, /names "QEMU"/)
   await check({ sys_vendor: 'Microsoft Corporation', product_name: 'Virtual Machine' }, /names "Microsoft/)
   await check({ sys_vendor: 'x'.repeat(100_000) }, /names "x{64}"$/)

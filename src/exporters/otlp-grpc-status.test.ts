@@ -197,7 +197,7 @@ test('a receiver that refuses zstd gets gzip', {
   const sender = open(t, receiver.endpoint, { compression: 'zstd' })
   for (let i = 1; i <= 2; i++) {
     const receipt = await sender.send(packed, never)
-    assert.match(receipt.message, /takes no zstd.* set otlp\.compression to gzip/)
+    assert.match(receipt.message, /does not accept zstd.* set otlp\.compression to gzip/)
     assert.equal(receiver.requests.length, i)
   }
 })

@@ -100,7 +100,7 @@ test('a receiver that refuses zstd gets gzip, and the operator the way to spare 
     const sender = open(t, receiver.endpoint, { protocol, compression: 'zstd' })
     for (let i = 0; i < 2; i++) {
       const receipt = await sender.send(batch, never)
-      assert.match(receipt.message, /takes no zstd.* set otlp\.compression to gzip/)
+      assert.match(receipt.message, /does not accept zstd.* set otlp\.compression to gzip/)
     }
     const seen = receiver.requests.map(({ headers }) => headers['content-encoding'])
     assert.deepEqual(seen, ['zstd', 'gzip', 'gzip'])
@@ -243,10 +243,10 @@ test("a server's words are shown in each form that it may use, on one line and b
   assert.equal(await wordsOf({ status: 599 }), 'HTTP 599')
   assert.match(
     await wordsOf({ status: 404, body: '404 page not found\n', headers: text }),
-    /^HTTP 404 Not Found: 404 page not found; is the path/,
+    /^HTTP 404 Not Found: 404 page not found; check the path/,
   )
-  assert.match(await wordsOf({ status: 404 }), /^HTTP 404 Not Found: is the path of otlp\.endpoint right\?$/)
-  assert.match(await wordsOf({ status: 415 }), /does not take this otlp\.protocol/)
+  assert.match(await wordsOf({ status: 404 }), /^HTTP 404 Not Found: check the path of otlp\.endpoint$/)
+  assert.match(await wordsOf({ status: 415 }), /does not accept this otlp\.protocol/)
 })
 
 test('a request that is too large is told as such, with the limit where the server names it', async t => {

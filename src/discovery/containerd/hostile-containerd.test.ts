@@ -78,7 +78,7 @@ test('who does not answer as containerd does is told with a reason, once', async
       /ended within a message/,
     ],
     [daemon => (daemon.conduct.events = stream => refuse(stream, 7)), /PERMISSION_DENIED/],
-    [daemon => (daemon.conduct.events = stream => answer(stream)), /ended the stream of events/],
+    [daemon => (daemon.conduct.events = stream => answer(stream)), /event stream/],
     [
       daemon => (daemon.conduct.events = stream => answer(stream, Buffer.from([0x22, 0x7f]))),
       /a message of the stream cannot be read/,
@@ -192,7 +192,7 @@ test('a container that is too large keeps no other, and none of them goes for it
   await until('all are told', 20_000, () => told.there.size === 3)
   const huge = { 'x-env': 'x'.repeat(5 * 2 ** 20) }
   daemon.containers = [{ id: idOf(2), namespace: 'default', annotations: huge }, daemon.containers[2]!]
-  await until('it is told', 20_000, () => source.state.reason.includes('more than 4194304 bytes'))
+  await until('it is told', 20_000, () => source.state.reason.includes('larger than 4194304 bytes'))
   assert.deepEqual([source.state.connected, source.state.hint], [true, ''])
   assert.equal(told.there.size, 3)
   daemon.tell('/containers/update', 'default', idOf(2))

@@ -430,7 +430,7 @@ test('streams of events that end at once are not asked for without end', async t
   const begun = daemon.streamsBegun
   await pause(1000)
   assert.ok(daemon.streamsBegun - begun <= 3, `${daemon.streamsBegun - begun} in a second`)
-  assert.match(source.state.reason, /ended the stream of events/)
+  assert.match(source.state.reason, /event stream/)
   assert.equal(logged.length, 1)
 })
 

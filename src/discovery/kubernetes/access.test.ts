@@ -231,7 +231,7 @@ test('outside of a cluster, and without a kubeconfig, nothing is asked and nothi
     () => ({ environment: {} }),
     async ({ api, source, warnings }) => {
       await until('the state says so', waitMs, () => source.state.reason !== '')
-      assert.match(source.state.reason, /^this is no pod \(KUBERNETES_SERVICE_HOST is not set\)/)
+      assert.match(source.state.reason, /^not in a pod \(KUBERNETES_SERVICE_HOST is not set\)/)
       assert.equal(source.state.hint, '')
       assert.equal(source.state.inCluster, false)
       assert.deepEqual([api.asked, warnings], [[], []])
@@ -289,9 +289,9 @@ test('a kubeconfig that cannot be used says why, and what to do', () => {
       (error: AccessError) =>
         error instanceof AccessError && reason.test(error.message) && hint.test(error.hint),
     )
-  check('{', /no YAML/)
-  check('just text', /no YAML/)
-  check('a: &a [*a, *a]\nb: !!js/function x', /no YAML|current-context/, /./)
+  check('{', /not YAML/)
+  check('just text', /not YAML/)
+  check('a: &a [*a, *a]\nb: !!js/function x', /not YAML|current-context/, /./)
   check(
     kubeconfig(server, {}, { 'current-context': '' }),
     /current-context is missing/,
@@ -300,8 +300,8 @@ test('a kubeconfig that cannot be used says why, and what to do', () => {
   check(kubeconfig(server, {}, { contexts: 7 }), /no context "admin@lab"/)
   check(kubeconfig(server, {}, { clusters: [null] }), /no cluster "lab"/)
   check(kubeconfig(server, {}, { users: [] }), /no user "admin"/)
-  check(kubeconfig({ server: 'localhost:8080' }, {}), /no URL/)
-  check(kubeconfig({ server: 'ftp://a' }, {}), /no URL/)
+  check(kubeconfig({ server: 'localhost:8080' }, {}), /not a URL/)
+  check(kubeconfig({ server: 'ftp://a' }, {}), /not a URL/)
   check(
     kubeconfig(server, { exec: { command: 'aws' } }),
     /from a program, and svc runs no other programs/,

@@ -237,7 +237,7 @@ test('JSON that is no request is refused with the place and what belongs there',
   check('traces', [], 'the document: expected an object')
   check('traces', { resourceSpans: {} }, 'resourceSpans: expected an array')
   check('traces', { resourceSpans: [1] }, 'resourceSpans[0]: expected an object')
-  check('traces', inSpan('"name":1'), `${at}.name: expected a text`)
+  check('traces', inSpan('"name":1'), `${at}.name: expected a string`)
   check(
     'traces',
     inSpan('"traceId":"W47/95gDgQPSabYzgT/GDA=="'),

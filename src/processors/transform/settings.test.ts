@@ -90,7 +90,7 @@ test('a match that nothing can fulfil is refused', () => {
 test('an action on what an item has not is refused', () => {
   const set = '{type: set_severity, set_severity: {severity: warn}}'
   check(acting(set), /works only on logs; add "signal_types: \[logs\]" to "match"/)
-  check(acting(set, '{signal_types: [logs, traces]}'), /acts on logs only/)
+  check(acting(set, '{signal_types: [logs, traces]}'), /works only on logs/)
   check(acting(set, '{min_severity: info}'), '')
   check(acting('{type: set_severity, set_severity: {severity: ""}}', '{signal_types: [logs]}'), /is empty/)
   const sample = '{type: sample, sample: {ratio: 0.1}}'
@@ -99,7 +99,7 @@ test('an action on what an item has not is refused', () => {
   check(acting('{type: sample, sample: {ratio: 2}}', '{signal_types: [traces]}'), /a number from 0 to 1/)
   check(
     acting('{type: extract_attributes, extract_attributes: {pattern: (?P<a>b)}}', '{span_names: [a]}'),
-    /"extract_attributes" without a key acts on logs only/,
+    /"extract_attributes" without a key works only on logs/,
   )
 })
 

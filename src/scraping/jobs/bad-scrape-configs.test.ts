@@ -38,12 +38,12 @@ const cases: readonly (readonly [entry: string, key: string, message: RegExp])[]
   ['sample_limit: -1', 'sample_limit', /expected a whole number, 0 or more/],
   ['sample_limit: "5"', 'sample_limit', /expected a whole number.*; write 5/],
   ['target_limit: 1.5', 'target_limit', /expected a whole number/],
-  ['body_size_limit: 10M', 'body_size_limit', /units B, KB, MB, GB, in capitals/],
-  ['body_size_limit: 10 MB', 'body_size_limit', /without a blank/],
+  ['body_size_limit: 10M', 'body_size_limit', /units B, KB, MB or GB, in capitals/],
+  ['body_size_limit: 10 MB', 'body_size_limit', /without a space/],
   ['body_size_limit: 100', 'body_size_limit', /units B, KB/],
-  ['body_size_limit: 2GB', 'body_size_limit', /pages of 1GB at most/],
+  ['body_size_limit: 2GB', 'body_size_limit', /the maximum is 1GB/],
   ['scrape_protocols: [PrometheusText]', 'scrape_protocols[0]', /expected one of PrometheusProto, /],
-  ['scrape_protocols: [PrometheusProto, PrometheusProto]', 'scrape_protocols', /stands twice/],
+  ['scrape_protocols: [PrometheusProto, PrometheusProto]', 'scrape_protocols', /duplicate entry/],
   ['basic_auth: {password: a, password_file: b}', 'basic_auth.password_file', /delete one/],
   ['basic_auth: {username_file: a}', 'basic_auth.username_file', /use username: "\$\{file:\/path\}"/],
   [
@@ -52,11 +52,11 @@ const cases: readonly (readonly [entry: string, key: string, message: RegExp])[]
     /unknown key, not in Prometheus either; known keys: username, /,
   ],
   ['basic_auth: admin', 'basic_auth', /expected the keys of basic_auth .*not shown because it is secret/],
-  ['basic_auth: {username: a}, bearer_token: b', 'bearer_token', /basic_auth and bearer_token are given/],
+  ['basic_auth: {username: a}, bearer_token: b', 'bearer_token', /basic_auth and bearer_token are set/],
   [
     'basic_auth: {}, authorization: {credentials: b}',
     'authorization',
-    /basic_auth and authorization are given/,
+    /basic_auth and authorization are set/,
   ],
   ['authorization: {type: Basic}', 'authorization.type', /use basic_auth/],
   [
@@ -66,7 +66,7 @@ const cases: readonly (readonly [entry: string, key: string, message: RegExp])[]
   ],
   ['bearer_token: a, bearer_token_file: b', 'bearer_token_file', /delete one/],
   ['tls_config: {cert_file: a}', 'tls_config.cert_file', /requires key_file/],
-  ['tls_config: {ca: PEM}', 'tls_config.ca', /write it to a file for ca_file/],
+  ['tls_config: {ca: PEM}', 'tls_config.ca', /use ca_file/],
   ['tls_config: {min_version: 1.2}', 'tls_config.min_version', /expected one of TLS10, .*; use TLS12/],
   ['tls_config: {min_version: TLS13}', 'tls_config.min_version', /TLS 1\.2 and 1\.3/],
   [
@@ -98,7 +98,7 @@ const cases: readonly (readonly [entry: string, key: string, message: RegExp])[]
   ['static_configs: [~]', 'static_configs[0]', /expected a group of targets .*, found an empty entry/],
   ['static_configs: [{targets: [a], labels: [b]}]', 'static_configs[0].labels', /expected a map of names/],
   ['static_configs: [{labels: {"": a}}]', 'static_configs[0].labels.', /the label has no name/],
-  ['file_sd_configs: [{}]', 'file_sd_configs[0].files', /no file is named/],
+  ['file_sd_configs: [{}]', 'file_sd_configs[0].files', /is empty; add at least one file/],
   ['file_sd_configs: [{files: [a.txt]}]', 'file_sd_configs[0].files[0]', /\.json, \.yml or \.yaml/],
   [
     'file_sd_configs: [{files: ["*/a.json"]}]',
@@ -107,8 +107,8 @@ const cases: readonly (readonly [entry: string, key: string, message: RegExp])[]
   ],
   ['http_sd_configs: [{}]', 'http_sd_configs[0].url', /is missing/],
   ['http_sd_configs: [{url: "a:1"}]', 'http_sd_configs[0].url', /does not start with/],
-  ['http_sd_configs: [{url: "http://"}]', 'http_sd_configs[0].url', /no host/],
-  ['dns_sd_configs: [{}]', 'dns_sd_configs[0].names', /give at least one/],
+  ['http_sd_configs: [{url: "http://"}]', 'http_sd_configs[0].url', /the host is missing/],
+  ['dns_sd_configs: [{}]', 'dns_sd_configs[0].names', /add at least one/],
   ['dns_sd_configs: [{names: [a], type: A}]', 'dns_sd_configs[0].port', /records of type A have no port/],
   ['dns_sd_configs: [{names: [a], type: TXT}]', 'dns_sd_configs[0].type', /expected one of SRV, A/],
   ['docker_sd_configs: [{}]', 'docker_sd_configs[0].host', /unix:\/\/\/var\/run\/docker\.sock/],
@@ -122,12 +122,12 @@ const cases: readonly (readonly [entry: string, key: string, message: RegExp])[]
   [
     'kubernetes_sd_configs: [{role: pod, api_server: "https://a"}]',
     'kubernetes_sd_configs[0].api_server',
-    /kubeconfig_file names/,
+    /or of kubeconfig_file/,
   ],
   [
     'kubernetes_sd_configs: [{role: pod, bearer_token_file: a}]',
     'kubernetes_sd_configs[0].bearer_token_file',
-    /kubeconfig_file names/,
+    /or of kubeconfig_file/,
   ],
   [
     'kubernetes_sd_configs: [{role: pod, selectors: [{role: service, label: a}]}]',
@@ -137,12 +137,12 @@ const cases: readonly (readonly [entry: string, key: string, message: RegExp])[]
   [
     'kubernetes_sd_configs: [{role: pod, attach_metadata: {namespace: true}}]',
     'kubernetes_sd_configs[0].attach_metadata.namespace',
-    /labels of namespaces/,
+    /namespace labels/,
   ],
   ['relabel_configs: [{}]', 'relabel_configs[0].target_label', /requires a label name/],
   ['relabel_configs: [~]', 'relabel_configs[0]', /found an empty entry/],
-  ['relabel_configs: [{action: kep, source_labels: [a]}]', 'relabel_configs[0].action', /write keep/],
-  ['relabel_configs: [{target_label: a, regex: "("}]', 'relabel_configs[0].regex', /cannot be used/],
+  ['relabel_configs: [{action: kep, source_labels: [a]}]', 'relabel_configs[0].action', /use keep/],
+  ['relabel_configs: [{target_label: a, regex: "("}]', 'relabel_configs[0].regex', /invalid expression/],
   ['relabel_configs: [{target_label: a, regex: "(?=a)"}]', 'relabel_configs[0].regex', /looks around/],
   ['relabel_configs: [{action: hashmod, target_label: a}]', 'relabel_configs[0].modulus', /number above 0/],
   [
@@ -160,7 +160,7 @@ const cases: readonly (readonly [entry: string, key: string, message: RegExp])[]
     'metric_relabel_configs[0].modulus',
     /whole number/,
   ],
-  ['<<: 5', '<<', /no such key/],
+  ['<<: 5', '<<', /unknown key/],
 ]
 
 test('what is wrong is told with its key and the hint', () => {

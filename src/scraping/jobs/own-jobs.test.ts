@@ -186,7 +186,7 @@ test('own keys that contradict each other are told', () => {
   check(target('address: a, metrics_path: "/m?x=y"'), /write "\/m", and params for the query after "\?"/)
   check(
     target('address: a, headers: {authorization: b}, bearer_token: t'),
-    /bearer_token and the header Authorization, .*; delete the other/,
+    /bearer_token and the header Authorization; .*, delete the other/,
   )
   check(target('address: a, bearer_token: t, basic_auth: {username: u}'), /delete the other/)
   check(target('address: a, tls: {cert_file: c}'), /tls\.cert_file requires tls\.key_file/)

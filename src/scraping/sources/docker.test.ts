@@ -133,7 +133,7 @@ test('containers are targets by their ports and networks', async t => {
     assert.equal(told.targets.length, 4)
   }
   await check(undefined, /HTTP 500 to \/v1\.41\/containers\/json: no/)
-  await check('[{', /it is no JSON/)
+  await check('[{', /not JSON/)
   await check({}, /not a list/)
   answers['/containers/json'] = [7, null, {}, { Id: 'x', Names: 7 }, { Id: 'y', Names: ['/y'], Ports: 'z' }]
   await told.has('', source)

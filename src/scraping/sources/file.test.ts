@@ -122,7 +122,7 @@ test('what cannot be used keeps the last targets, and is told with its place', a
     assert.equal(source.state.connected, false)
     assert.equal(told.addresses, 'a:1,b:1')
   }
-  await check('[{"targets":["a:1"', /it is no JSON/)
+  await check('[{"targets":["a:1"', /not JSON/)
   await check('', /the file is empty/)
   await check('{"targets":["a:1"]}', /not a list/)
   await check('["a:1"]', /group 1 is not an object with "targets"/)

@@ -80,7 +80,7 @@ test('what is no list keeps the last targets, and has a reason without secrets',
     assert.equal(told.addresses, 'a:1')
   }
   await check(json([], 'text/html'), /expected content type application\/json, got "text\/html"/)
-  await check(json('[{"targets":['), /it is no JSON/)
+  await check(json('[{"targets":['), /not JSON/)
   await check(json({ targets: ['a:1'] }), /not a list/)
   await check(json([{ targets: [1] }]), /target 1 of group 1 is not a string/)
   await check(json([null]), /group 1 is not an object/)

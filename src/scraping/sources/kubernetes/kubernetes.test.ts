@@ -559,7 +559,7 @@ test('without a cluster it says what to do', async () => {
     { ...told.options, environment: { HOME: directory }, timing },
   )
   source.start()
-  await isAtFault(source, /this is no pod/)
+  await isAtFault(source, /not in a pod/)
   assert.match(source.state.hint, /run svc in a pod, or set kubeconfig_file/)
   assert.equal(source.state.connected, false)
 })
