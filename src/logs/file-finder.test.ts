@@ -152,5 +152,5 @@ test('a walk is bounded, and says what it left out', async t => {
 test('a pattern that cannot be read is told, and the others are looked for', async t => {
   const { finder, at } = tree(t, ['a.log'])
   assert.equal((await finder.find(['a.log', at('a.log')])).length, 1)
-  assert.match(finder.faults.get('a.log') ?? '', /does not begin/)
+  assert.match(finder.faults.get('a.log') ?? '', /does not start/)
 })

@@ -219,7 +219,7 @@ test('a place that the journal does not know is given up with a warning', {
   write(join(directory, 'a.journal'), [{ MESSAGE: 'x' }])
   const { seen, warnings, bodies } = following({ directory, cursor: 's=nothing' })
   await until(() => seen.length === 1, bodies)
-  assert.match(warnings[0]!, /does not know the place/)
+  assert.match(warnings[0]!, /position in the systemd journal not found/)
 })
 
 /** A program in the place of journalctl that begins as the text says. */

@@ -110,8 +110,8 @@ test('what is no target says why, in words', () => {
   fault('u@a', /is not host:port/)
   fault('a\n', /is not host:port/)
   fault(':80', /is not host:port/)
-  fault('a:0', /from 1 to 65535/)
-  fault('a:65536', /from 1 to 65535/)
+  fault('a:0', /not 1 to 65535/)
+  fault('a:65536', /not 1 to 65535/)
   fault({ __address__: 'a', __scheme__: 'ftp' }, /unknown __scheme__ "ftp"; use http or https/)
   fault('a', /unknown __scheme__ ""/, {
     relabel: rules({ target_label: '__scheme__', replacement: '' }),

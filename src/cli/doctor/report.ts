@@ -1,5 +1,5 @@
 import type { Install } from '../../kernel/install.ts'
-import { type Hints, type HintKind, hintKinds, type State } from '../../kernel/need.ts'
+import { type HintKind, type Hints, hintKinds, type State } from '../../kernel/need.ts'
 import { wrapped } from '../terminal.ts'
 import type { Examined } from './check.ts'
 import type { Diagnosis, Host, Sources } from './examine.ts'

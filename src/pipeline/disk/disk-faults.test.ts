@@ -121,8 +121,8 @@ test('a full disk costs nothing while memory has room, and what waits there is w
   await until(() => store.state.state === 'ok', 'the disk works')
   assert.equal(queue.items, 54)
   assert.deepEqual([drops, said.length], [{}, 2])
-  assert.match(said[0]!, /^warn: The queue on disk is degraded/)
-  assert.match(said[1]!, /^info: The queue on disk works again/)
+  assert.match(said[0]!, /^warn: disk queue degraded/)
+  assert.match(said[1]!, /^info: disk queue works again/)
   await store.close()
   const after = openQueue(directory)
   assert.deepEqual(drain(after.queue), [2, 3, 4, 5, 6, 7, 8, 9, 10])
@@ -287,8 +287,8 @@ test('on a file system that fills nothing is lost uncounted, and it goes on when
   assert.equal(total(drops), lost)
   assert.equal(queue.items + lost + delivered, pushed)
   assert.deepEqual(
-    said.map(line => line.slice(0, 24)),
-    ['warn: The queue on disk ', 'info: The queue on disk '],
+    said.map(line => line.slice(0, 16)),
+    ['warn: disk queue', 'info: disk queue'],
   )
   // Another one fills it, and makes room again.
   writeFileSync(join(mount, 'other'), Buffer.alloc(Mi))
@@ -311,7 +311,7 @@ test('a file system that is read-only is refused, and leaves the queue as it is'
   remount('ro')
   assert.throws(
     () => openStore(directory),
-    /cannot open the queue in \S+: .*EROFS.*; mount the file system of /,
+    /cannot open the queue in \S+: .*EROFS.*; remount the file system of /,
   )
   remount('rw')
   const after = openQueue(directory)

@@ -139,7 +139,7 @@ test('what another version left is left alone', async t => {
   mkdirSync(join(directory, 'v2/default/traces'), { recursive: true })
   writeFileSync(join(directory, 'v2/default/traces/0000000000000001.seg'), 'from the future')
   const { store, said } = openStore(directory)
-  assert.match(said.join(), /^warn: The queue of another version of svc is left alone/)
+  assert.match(said.join(), /^warn: queue of another svc version found/)
   await store.close()
   assert.ok(existsSync(join(directory, 'v2/default/traces/0000000000000001.seg')))
 })

@@ -80,7 +80,7 @@ test('a redirect is read against the place that sent it', () => {
   assert.equal(to('//b.example/m'), 'https://b.example:443 /m')
   assert.equal(to('http://a.example:8443/m'), 'http://a.example:8443 /m')
   assert.match(to('javascript:alert(1)'), /scheme javascript is not supported/)
-  assert.match(to('http://['), /no URL/)
+  assert.match(to('http://['), /not a URL/)
   const socket = place('unix:/run/x.sock:/metrics')
   assert.equal((redirectedPlace(socket, '/m') as TargetPlace).socketPath, '/run/x.sock')
   assert.equal((redirectedPlace(socket, 'http://a/m') as TargetPlace).socketPath, '')
