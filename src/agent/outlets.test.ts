@@ -299,7 +299,7 @@ test('a destination that cannot be made is rejected, and the previous configurat
   const path = `http://${receiver.endpoint}/v1/traces`
   await check(
     { OTEL_EXPORTER_OTLP_ENDPOINT: path },
-    /^Error: cannot export traces: .*gRPC has no paths; delete .*; correct otlp\.traces, or otlp/,
+    /^Error: cannot export traces: .*gRPC has no paths; delete .*; correct otlp\.traces, otlp/,
   )
   const secure = { SVC_OTLP_ENDPOINT: `https://${receiver.endpoint}` }
   await check(

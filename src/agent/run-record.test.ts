@@ -156,7 +156,7 @@ test('no directory, a link, a pipe or a directory in the place of the notes end 
   assert.equal(next().last, undefined)
   const said: string[] = []
   new RunRecord('/proc/none', { warn: text => said.push(text) }).end('stopped')
-  assert.match(said.join(), /^the next run will not know how this one ended/)
+  assert.match(said.join(), /^cannot write the run record; the next run will not know/)
   chmodSync(directory, 0o777)
   const open = next()
   open.end('stopped')

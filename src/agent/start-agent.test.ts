@@ -281,11 +281,11 @@ test('the banner says of each subsystem what it does', async () => {
     for (const { state, hint } of lines) if (state === 'failed' || state === 'none') assert.ok(hint)
     await agent.stop()
   }
-  const none = ['none', 'export', /nothing leaves this host/] as const
+  const none = ['none', 'export', /no exporter configured/] as const
   const profiles = ['off', 'profiles', /disabled by agent\.(profiling|ebpf)|mode is collector/] as const
   const logs = ['off', 'logs', /disabled by agent\.logs|mode is collector/] as const
   const discovery = ['off', 'discovery', /disabled by agent\.discovery/] as const
-  const scraping = ['off', 'scraping', /names no targets/] as const
+  const scraping = ['off', 'scraping', /no targets in collectors/] as const
   const metrics = ['off', 'host metrics', /disabled by agent\.nodeexporter/] as const
   await check({}, [
     ['off', 'traces', /disabled by agent\.ebpf/],
@@ -333,7 +333,7 @@ test('the banner says of each subsystem what it does', async () => {
     scraping,
     metrics,
     ['ok', 'export', /^OTLP over grpc to 127\.0\.0\.1:1$/],
-    ['off', 'queue', /^in memory, so that a crash loses it/],
+    ['off', 'queue', /^in memory only, lost at a crash/],
   ])
   await check({ SVC_AGENT_EBPF_ENABLED: 'true', SVC_AGENT_EBPF_BACKEND: 'kprobe' }, [
     ['failed', 'traces', /"kprobe" is not built/],

@@ -163,7 +163,7 @@ test('a Docker daemon', { skip: withoutDocker }, async t => {
     await becomes('doomed is told', () => told.named('doomed') !== undefined)
     await dockerd.end('SIGKILL')
     await until('the loss is known', 30_000, () => !source.state.connected)
-    assert.match(source.state.reason, /lost|nobody listens/)
+    assert.match(source.state.reason, /lost|nothing listens/)
     assert.notEqual(source.state.hint, '')
     assert.deepEqual([...told.there.keys()].sort(), [early, doomed].sort(), 'what was known is kept')
     await dockerd.run()
