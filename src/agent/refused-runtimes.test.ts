@@ -22,7 +22,7 @@ test('a socket that may not be opened is a fault with a hint, but that of contai
   chmodSync(containerd.socket, 0o600)
   const alone = await refused(t, containerd.rootfs)
   assert.match(alone.containerd!.state.reason, /no permission to open .*\/containerd\.sock \(EACCES\)/)
-  assert.match(alone.containerd!.state.hint, /gid below \[grpc\]/)
+  assert.match(alone.containerd!.state.hint, /gid under \[grpc\]/)
   assert.equal(alone.docker!.state.hint, '')
   const docker = createServer()
   const path = join(containerd.rootfs, 'run/docker.sock')

@@ -317,7 +317,7 @@ test('the banner says of each subsystem what it does', async () => {
   ])
   const on = { SVC_AGENT_LOGS_ENABLED: 'true', SVC_AGENT_LOGS_POSITION_FILE: '/nonexistent/positions' }
   await check({ ...on, SVC_AGENT_DISCOVERY_ENABLED: 'true', SVC_AGENT_LOGS_PATHS: '/nonexistent/*.log' }, [
-    ['off', 'traces', /switched off/],
+    ['off', 'traces', /disabled/],
     profiles,
     ['ok', 'logs', /^of containers, of files \(\/nonexistent\/\*\.log\); \d+ files so far$/],
     ['ok', 'discovery', /^containers, Kubernetes, cloud; see \/status\/discovery$/],
@@ -326,7 +326,7 @@ test('the banner says of each subsystem what it does', async () => {
     none,
   ])
   await check({ SVC_OTLP_ENDPOINT: '127.0.0.1:1' }, [
-    ['off', 'traces', /switched off/],
+    ['off', 'traces', /disabled/],
     profiles,
     logs,
     discovery,

@@ -83,7 +83,7 @@ interface Unit {
 /** systemd units, over its D-Bus interface (org.freedesktop.systemd1(5)). */
 export const systemd = collector({
   name: 'systemd',
-  summary: 'systemd units',
+  summary: 'Units of systemd',
   source: 'systemd over D-Bus',
   enabledByDefault: false,
   metrics: [

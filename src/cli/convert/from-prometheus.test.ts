@@ -112,7 +112,7 @@ scrape_configs:
   assert.match(told, /^scrape_configz: unknown; did you mean scrape_configs\?$/m)
   assert.match(told, /^prometheus\.yml:7: job "cloud": .*svc does not support this discovery/m)
   assert.match(told, /^prometheus\.yml:8: job "token": .*oauth2/m)
-  assert.match(told, /^prometheus\.yml:9: job "good": .*has the name "good", too/m)
+  assert.match(told, /^prometheus\.yml:9: job "good": .*duplicate job name "good"/m)
   assert.match(told, /^prometheus\.yml:10: job without a name: it is no scrape configuration/m)
   assert.doesNotMatch(told, /s3cret|secret@/)
   assert.match(notes.join('\n'), /stream_parse needs no conversion: svc always reads pages as they come/)
