@@ -32,7 +32,7 @@ test('a socket that may not be opened is a fault with a hint, but that of contai
   const beside = await refused(t, containerd.rootfs)
   assert.match(beside.containerd!.state.reason, /no permission to open/)
   assert.equal(beside.containerd!.state.hint, '')
-  assert.match(beside.docker!.state.hint, /group of the socket \(docker\)/)
+  assert.match(beside.docker!.state.hint, /socket's group \(docker\)/)
 })
 
 /** The runtimes as somebody without rights finds them. */

@@ -244,7 +244,10 @@ test('a rule that cannot be says where and what to do', () => {
   refused('x', ['', /not a relabelling rule/])
   refused(null, ['', /not a relabelling rule/])
   refused([], ['', /not a relabelling rule/])
-  refused({ target_labels: 'x', target_label: 'x' }, ['target_labels', /unknown key of a relabelling rule: use target_label/])
+  refused({ target_labels: 'x', target_label: 'x' }, [
+    'target_labels',
+    /unknown key of a relabelling rule: use target_label/,
+  ])
   refused({ action: 'kep' }, ['action', /use keep/], ['target_label', /requires a label name/])
   refused({ action: '', target_label: 'a' }, ['action', /"" is not an action: use one of replace, keep/])
   refused({ action: null, target_label: 'a' }, ['action', /null is not an action/])

@@ -167,7 +167,11 @@ check(
   },
   /^broken: .*(ECONNRESET|cut off)/,
 )
-check('a connection that is closed without an answer', socket => socket.end(), /^broken: .*without a response/)
+check(
+  'a connection that is closed without an answer',
+  socket => socket.end(),
+  /^broken: .*without a response/,
+)
 check(
   'a connection that is closed in the head',
   socket => socket.end('HTTP/1.1 200'),
