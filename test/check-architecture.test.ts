@@ -5,12 +5,16 @@ import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { test } from 'node:test'
 import { checkArchitecture } from '../tools/check-architecture.ts'
+import { literalsOf } from '../tools/literals.ts'
+import { refusedWords } from '../tools/refused-words.ts'
 
 type Tree = Readonly<Record<string, string>>
 
 /** A small tree with nothing wrong in it. */
 const sound: Tree = {
   '.gitignore': 'dist/\n',
+  'docs/develop/words.md':
+    '## Refused words\n\n| refused | instead |\n|---|---|\n| tell, told | report |\n| by itself | automatically |\n',
   'budgets.json': '{"lines":{"source":10,"test":20,"tool":5},"dependencies":1}',
   'package.json': '{"dependencies":{"yaml":"2"},"exports":{"./events":"./src/lib/events.ts"}}',
   'src/main.ts': "import './agent.ts'\n",
@@ -248,6 +252,38 @@ test('words of unfinished work are refused in code, with their line, and free el
   check({ 'docs/a.md': 'TODO\n', 'src/lib/events.ts': '// todos, before nowhere\n' })
 })
 
+test('refused words are found in pages, and in code in texts of several words alone', () => {
+  check(
+    { 'docs/a.md': '# A\n\nsvc told `told` it\nby itself\n' },
+    /^docs\/a\.md:3: english: "told": write report$/,
+    /^docs\/a\.md:4: english: "by itself": write automatically$/,
+  )
+  check(
+    { 'README.md': 'It starts By itself.\n' },
+    /^README\.md:1: english: "By itself": write automatically$/,
+  )
+  check({ 'README.md': 'Retold, `told`, told-by.ts, --told\n' })
+  check({
+    'docs/reference/api.md': 'It tells, and told.\n',
+    'src/config/load.ts': "const a = 'I told you'\n",
+  })
+  check({ 'bench/a.md': 'Fine.\n' }, /^bench\/a\.md:1: english: in no list of tools\/refused-words\.ts/)
+  check(
+    {
+      'tools/deploy/a.ts': `// told\nconst told = ['told']\nconst text = \`\${told} is told \${'it is'} so\`\n`,
+    },
+    /^tools\/deploy\/a\.ts:3: english: "told": write report$/,
+  )
+  check({ 'deploy/run': '# Nobody tells.\n' })
+})
+
+test('the list of refused words is read from its section', () => {
+  check({
+    'docs/develop/words.md': '| tell | a |\n## Refused words\n\n| refused | b |\n|---|---|\n| x | y |\n',
+  })
+  assert.throws(() => refusedWords('| tell | report |\n'), /has no list of refused words/)
+})
+
 test('the global fetch is refused, a method of that name is not', () => {
   check({ 'src/lib/events.ts': 'await fetch(url)\n' }, /^src\/lib\/events\.ts:1: globals: "fetch\("/)
   check({ 'src/lib/events.ts': 'await target.fetch(url)\n' })
@@ -278,4 +314,20 @@ test('the command prints the faults and exits 1, or says nothing and exits 0', (
     assert.equal(status, 1)
     assert.match(stderr, /^src\/lib\/lost\.ts:1: reach: /)
   })
+})
+
+test('literals of code are its strings, parts of templates and texts between tags', () => {
+  const texts = (code: string, isTsx = false) => literalsOf(code, isTsx).map(({ text }) => text)
+  const check = (code: string, ...want: string[]) => assert.deepEqual(texts(code), want)
+  check(`f('a', "b's")`, 'a', "b's")
+  check(`\`a \${b + \`c \${'d'}\`} e\``, 'a ', 'c ', 'd', '', ' e')
+  check("// 'no'\n/* 'no' */ 'a\\'b'", "a\\'b")
+  check("x.replace(/['\"]/g, 'a') / 2 / 'b'", 'a', 'b')
+  check("const apostrophe = don't\n'a'", 'a')
+  assert.deepEqual(texts("<p title='a'>It isn't {b} so on (it)</p>", true), ['a', "It isn't ", ' so on (it)'])
+  assert.deepEqual(texts('}\n\nfunction told of it(<b />', true), [])
+  assert.deepEqual(texts('{a}\n/* a comment of it */\n<b />', true), [])
+  assert.deepEqual(texts('const f = (a) => a < b\n', true), [])
+  for (const { index, text } of literalsOf("const a = 'one' + `two`"))
+    assert.ok("const a = 'one' + `two`".startsWith(text, index))
 })

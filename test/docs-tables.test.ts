@@ -8,7 +8,7 @@ import { test } from 'node:test'
 import { metricsSubject } from '../src/api/metrics-endpoint.ts'
 import { findAsset } from '../src/kernel/assets.ts'
 import { loadNative, Unsupported } from '../src/kernel/native.ts'
-import { dropReasons } from '../src/model/drop-reasons.ts'
+import { dropReasons, reasonNamed } from '../src/model/drop-reasons.ts'
 import { attachments } from '../tools/attachments-page.ts'
 import { sourcesOf } from '../tools/told-attributes.ts'
 import { starts } from '../tools/troubleshooting-texts.ts'
@@ -24,7 +24,7 @@ test('every reason by which the program drops items has its meaning and its hint
   }
   assert.ok(found.size > 15, `${found.size} reasons were found`)
   assert.deepEqual(
-    [...found].filter(([reason]) => dropReasons[reason] === undefined),
+    [...found].filter(([reason]) => reasonNamed(reason) === undefined),
     [],
   )
 })

@@ -223,7 +223,7 @@ test('the texts of an alert name the place and the number', { skip: withoutProme
     },
     exp_annotations: {
       summary: 'svc on a:19090 loses traces: queue_full',
-      description: '1% of what was collected in 15 minutes was lost for this reason.',
+      description: '1% of the items collected in 15 minutes were lost for this reason.',
       runbook_url: 'docs/grafana.md#svcitemsdropped',
     },
   }

@@ -1,10 +1,11 @@
-// The architecture: who may import whom, what no file may hold, how long a file may grow (budgets.json).
+// The architecture: allowed imports, refused texts and words, limits of lines (budgets.json).
 // Prints a line for each fault, `file:line: rule: what`, and exits 1 where there is one.
 import { existsSync, readFileSync } from 'node:fs'
 import { builtinModules } from 'node:module'
 import { posix, resolve } from 'node:path'
 import { allow, bans, entries, shared, texts, units } from './architecture.ts'
 import { imports } from './imports.ts'
+import { refusedIn, refusedWords, wordsPage } from './refused-words.ts'
 import { countLines, filesOf, isTest, lineLimit } from './source-lines.ts'
 
 /** The faults of the files below `root` (absolute) that git knows or would add. */
@@ -17,6 +18,7 @@ export function checkArchitecture(root: string): string[] {
   if (packages.length > most)
     faults.push(`package.json:1: dependencies: ${packages.length}, the limit is ${most}`)
   const files = filesOf(root)
+  const words = refusedWords(readFileSync(resolve(root, wordsPage), 'utf8'))
   // What the area's index.ts lists is a unit; without one, each file that is not in a folder or `_shared.ts`.
   const isUnit = (file: string) => {
     const area = units.exec(file)?.[0]
@@ -34,6 +36,7 @@ export function checkArchitecture(root: string): string[] {
       const found = where.test(file) ? pattern.exec(text) : null
       if (found) report(found.index, rule, `"${found[0]}": ${why}`)
     }
+    for (const { index, what } of refusedIn(file, text, words)) report(index, 'english', what)
     const own = text.indexOf(`${root}/`)
     if (own >= 0) report(own, 'paths', `"${root}/": a path of one machine`)
     const limit = limits[lineLimit(file) ?? '']

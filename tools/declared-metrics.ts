@@ -40,8 +40,13 @@ export function declaredMetrics(): readonly DeclaredMetric[] {
     ...[...families, ...buildFamilies, ...exporterFamilies].map(hostMetric),
     ...families.filter(({ type }) => type !== 'summary').map(sentHostMetric),
     // Nothing is asked of the source before a page is written.
-    ...selfMetrics('svc', {} as never).registry.descriptions.map(
-      ({ name, type, labelNames }): DeclaredMetric => ({ name, type, labels: labelNames, from: 'agent' }),
+    ...selfMetrics('svc', {} as never).registry.declared.map(
+      ({ desc: { name, type, labelNames } }): DeclaredMetric => ({
+        name,
+        type,
+        labels: labelNames,
+        from: 'agent',
+      }),
     ),
     ...sentMetrics.map((metric): DeclaredMetric => sent(metric)),
     ...reportMetrics.map(

@@ -5,8 +5,8 @@ import {
   capabilityHints,
   type Declaration,
   groups,
-  type Hints,
   type HintKind,
+  type Hints,
   hintKinds,
   type Topic,
 } from '../src/kernel/need.ts'

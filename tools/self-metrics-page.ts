@@ -8,7 +8,7 @@ const namespace = 'svc'
 
 /** Every family, without values: nothing is asked of the source before a page is written. */
 export function declaredSelfMetrics() {
-  return selfMetrics(namespace, {} as SelfMetricsSource).registry.descriptions
+  return selfMetrics(namespace, {} as SelfMetricsSource).registry.declared.map(({ desc }) => desc)
 }
 
 /** The page, in Markdown. */

@@ -58,7 +58,7 @@ Is anybody asking? Make one request, then \`svc explain PORT\`: it goes from the
 and marks the line that hides it. \`--json\` has the cause by the name that stands here.
 
 - A port that nobody is found at: svc sees another pid or network namespace, or the process has ended.
-- A service under another name: \`svc explain PID\`, line “names”; [which service is it?](discovery.md#which-service-is-it)
+- A service under another name: \`svc explain PID\`, line “names”; [which service is it?](discovery.md#service-name)
 - Seen by svc and not at the receiver: [data is missing](#data-is-missing-at-the-receiver).
 
 ${table(['cause', 'means', 'do this'], rows)}

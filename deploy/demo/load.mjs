@@ -1,11 +1,11 @@
-// Customers: LOAD_PER_SECOND (10) questions a second, most of them for products, until it is ended.
+// Customers: LOAD_PER_SECOND (10) requests per second, most of them for products, until it is stopped.
 import { randomBytes } from 'node:crypto'
 import { ask, pause } from './serve.mjs'
 
 const everyMs = 1000 / Number(process.env.LOAD_PER_SECOND ?? 10)
 const some = count => 1 + Math.floor(Math.random() * count)
 
-/** Of 20 questions. */
+/** Per 20 requests. */
 const visits = [
   [13, () => ['GET', `/products/${some(12)}`]],
   [5, () => ['POST', `/checkout/${some(13)}`]],

@@ -1,4 +1,4 @@
-// Takes orders, with what the stock says. Its invoices are slow: each is made while somebody waits.
+// Takes orders, after a query to the stock. Its invoices are slow: each is made while the customer waits.
 import { ask, pause, serve } from './serve.mjs'
 
 let orders = 0

@@ -1,10 +1,10 @@
-// What the services of the demo share: a server that logs as JSON, and questions that carry the trace on.
+// Shared code of the demo services: a server that logs as JSON, and requests that propagate the trace.
 import { randomBytes } from 'node:crypto'
 import { Agent, createServer, request } from 'node:http'
 
 const agent = new Agent({ keepAlive: true })
 
-/** Where each listens: SHOP_PORT, ORDERS_PORT and STOCK_PORT, else these. */
+/** Listen ports: SHOP_PORT, ORDERS_PORT and STOCK_PORT, else these. */
 export const ports = {
   shop: Number(process.env.SHOP_PORT ?? 8081),
   orders: Number(process.env.ORDERS_PORT ?? 8082),
@@ -13,7 +13,7 @@ export const ports = {
 
 export const pause = ms => new Promise(resolve => setTimeout(resolve, ms))
 
-/** Asks a service. `trace` is the id of the trace that it belongs to. */
+/** Sends a request to a service. `trace` is the id of its trace. */
 export function ask(service, method, path, trace) {
   const headers = { traceparent: `00-${trace}-${randomBytes(8).toString('hex')}-01` }
   return new Promise((resolve, reject) => {
@@ -28,7 +28,7 @@ export function ask(service, method, path, trace) {
   })
 }
 
-/** Serves `routes`: rows of a method, a pattern of paths and what answers it, with a status and a document. */
+/** Serves `routes`: rows of a method, a path pattern and a handler that returns a status and a document. */
 export function serve(service, routes) {
   const server = createServer(async (question, response) => {
     const { method, url, headers } = question

@@ -1,4 +1,4 @@
-// What customers speak to. It asks the stock for goods and the orders for everything that is bought.
+// The front end for customers. It queries the stock for goods and the orders service for purchases.
 import { ask, serve } from './serve.mjs'
 
 const parse = answer => JSON.parse(answer.body)

@@ -1,9 +1,9 @@
-// Knows what is there. Item 13 cannot be reserved: the count of it is broken.
+// The inventory. Item 13 cannot be reserved: its count is broken.
 import { serve } from './serve.mjs'
 
 const left = new Map(Array.from({ length: 20 }, (_, id) => [id, 1000]))
 
-/** A little work, so that there is something to see in profiles. */
+/** Some work, to have data in profiles. */
 function price(id) {
   let cents = id
   for (let i = 0; i < 200_000; i++) cents = (cents * 31 + i) % 9973

@@ -1,10 +1,10 @@
 // The journal of systemd, at the pace of the pipeline.
 
 import type { Config } from '../config/index.ts'
+import { within } from '../lib/within.ts'
 import { JournalSource, type JournalState } from '../logs/journal.ts'
 import type { EmitRecord } from '../logs/line-reader.ts'
 import type { LogPositions } from '../logs/log-positions.ts'
-import { within } from '../logs/within.ts'
 
 export interface FollowedJournalOptions {
   readonly settings: Config['agent']['logs']
@@ -62,7 +62,7 @@ export class FollowedJournal {
     for (const timer of this.timers) clearInterval(timer)
     await this.source.stop()
     const { cursorSeen } = this.source
-    await within(stopMs, () => this.keep(cursorSeen))
+    await within(stopMs, this.keep(cursorSeen))
   }
 
   private pace(): void {

@@ -13,6 +13,7 @@ import type { ScrapeCounts } from '../exposition/exporter-metrics.ts'
 import { duplicate } from '../kernel/duplicate.ts'
 import { build } from '../lib/build.ts'
 import type { Change } from '../lib/change.ts'
+import { errorCode } from '../lib/error-code.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
 import { ExitCode, StartError } from '../lib/start-error.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
@@ -75,7 +76,7 @@ export class HostMetrics {
     try {
       server = await startMetricsServer({ settings, endpoint, log, duplicate })
     } catch (error) {
-      const taken = ((error as Error).cause as NodeJS.ErrnoException | undefined)?.code === 'EADDRINUSE'
+      const taken = errorCode(error) === 'EADDRINUSE'
       // Whoever wrote that they are to be served means this port.
       if (!taken || loaded.origins.has(enabledKey)) {
         metrics.close()

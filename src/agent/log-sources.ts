@@ -3,13 +3,14 @@
 import type { Config } from '../config/index.ts'
 import type { ContainerPlace } from '../entities/container-place.ts'
 import type { Entities } from '../entities/entities.ts'
+import { realPath } from '../lib/if-there.ts'
 import { errorText } from '../lib/logger.ts'
 import { SearchPattern } from '../lib/search-pattern.ts'
 import type { EmitRecord, FollowedFile, LogSource } from '../logs/line-reader.ts'
 import { type LogForm, logReader } from '../logs/log-reader.ts'
 import { matchesPath, type PathPattern, pathPatterns } from '../logs/path-pattern.ts'
 import type { WaitingText } from '../logs/waiting-text.ts'
-import { dockerLogId, type PlaceOf, podLogs, realPath } from './pod-logs.ts'
+import { dockerLogId, type PlaceOf, podLogs } from './pod-logs.ts'
 
 export interface LogSourcesOptions {
   readonly settings: Config['agent']['logs']

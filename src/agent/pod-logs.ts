@@ -1,9 +1,10 @@
 // Whose a log is that the kubelet has a runtime write, or links to.
 
-import { readdirSync, readlinkSync, realpathSync } from 'node:fs'
+import { readdirSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ContainerPlace } from '../entities/container-place.ts'
 import type { Entities } from '../entities/entities.ts'
+import { realPath } from '../lib/if-there.ts'
 
 /** Whose a record is that was just read. */
 export type PlaceOf = () => ContainerPlace
@@ -88,13 +89,4 @@ function linkedId(directory: string, prefix: string, path: string): string {
 /** The container whose log Docker's json-file driver writes there; '': it is none. */
 export function dockerLogId(path: string): string {
   return /\/([0-9a-f]{64})\/\1-json\.log$/.exec(path)?.[1] ?? ''
-}
-
-/** '' where it is gone. */
-export function realPath(path: string): string {
-  try {
-    return realpathSync(path)
-  } catch {
-    return ''
-  }
 }

@@ -2,7 +2,8 @@
 
 import type { AddressInfo } from 'node:net'
 import type { Change } from '../lib/change.ts'
-import { addressText, parseListenAddress } from '../lib/listen-address.ts'
+import { hostPort } from '../lib/host-port.ts'
+import { parseListenAddress } from '../lib/listen-address.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
 import { ExitCode, exitCodeOf, StartError } from '../lib/start-error.ts'
 import { listenOnSocket } from './admin-socket.ts'
@@ -138,7 +139,7 @@ export async function startApi(options: ApiOptions): Promise<Api> {
   let requiresToken = settings.auth.enabled
   return {
     port: bound.port,
-    url: path => `${material ? 'https' : 'http'}://${addressText(host, bound.port)}${path}`,
+    url: path => `${material ? 'https' : 'http'}://${hostPort(host, bound.port)}${path}`,
     get exposed() {
       return !isLoopback(bound.address) && !requiresToken && material?.ca === undefined
     },

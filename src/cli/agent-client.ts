@@ -7,9 +7,11 @@ import { connect, isIP, type Socket } from 'node:net'
 import { dirname, resolve } from 'node:path'
 import { connect as connectTls } from 'node:tls'
 import type { Config } from '../config/index.ts'
+import { bareHost, hostPort } from '../lib/host-port.ts'
+import { type HttpFault, headOf, isNoHttp, startOf } from '../lib/http-answer.ts'
 import { LineSplitter } from '../lib/line-splitter.ts'
-import { addressText, parseListenAddress } from '../lib/listen-address.ts'
-import { checkOwnDirectory } from '../lib/own-directory.ts'
+import { parseListenAddress } from '../lib/listen-address.ts'
+import { checkOwnDirectory, isTrusted } from '../lib/own-directory.ts'
 import { listeningUsers, portHolder } from '../lib/port-holder.ts'
 import { ExitCode, exitCodeOf, StartError } from '../lib/start-error.ts'
 
@@ -141,7 +143,7 @@ function waysOf(settings: Config['self_telemetry'], token: string | undefined): 
   const { host = '0.0.0.0', port } = at
   const local = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   const own = auth.enabled ? [auth.bearer_token, ...auth.bearer_tokens].find(each => each !== '') : undefined
-  const address = `${tls.enabled ? 'https' : 'http'}://${addressText(local, port)}`
+  const address = `${tls.enabled ? 'https' : 'http'}://${hostPort(local, port)}`
   // Without TLS nothing proves that it is the agent, and while that is down anybody of this host may listen there.
   const stranger = own !== undefined && !token && !tls.enabled ? strangerAt(port, local) : ''
   if (stranger !== '')
@@ -187,10 +189,6 @@ export function strangerAtSocket(path: string): string {
   }
 }
 
-function isTrusted(user: number): boolean {
-  return user === 0 || user === process.geteuid?.()
-}
-
 /** From /proc/PID/status: unlike the owner of /proc/PID, no process can change what that says. */
 function effectiveUser(pid: number): number | undefined {
   try {
@@ -208,7 +206,7 @@ function wayTo(text: string, { tls }: Config['self_telemetry'], token: string | 
   const url = new URL(text)
   if (url.username !== '' || url.password !== '')
     throw usage('it holds a user name or password; set the token as SVC_TOKEN')
-  const host = url.hostname.replace(/^\[|\]$/g, '')
+  const host = bareHost(url.hostname)
   const secure = url.protocol === 'https:'
   const port = Number(url.port || (secure ? 443 : 80))
   return {
@@ -280,37 +278,25 @@ function connected<S extends Socket>(
 }
 
 async function ask(way: Way, path: string, { timeoutMs, mostBytes }: Bounds): Promise<AgentAnswer> {
-  const began = performance.now()
+  const endMs = performance.now() + timeoutMs
+  const leftMs = () => Math.max(1, endMs - performance.now())
   const socket = await way.open(timeoutMs)
-  return new Promise((resolve, reject) => {
-    const sent = requestOn(socket, way, path)
-    const left = Math.max(1, timeoutMs - (performance.now() - began))
-    const late = setTimeout(() => sent.destroy(new Error(noAnswer(timeoutMs))), left)
-    const failed = (error: NodeJS.ErrnoException) => {
-      clearTimeout(late)
-      socket.destroy()
-      const broke = error.code === 'ECONNRESET' || error.code?.startsWith('ERR_SSL')
-      reject(new Error(causeOf(error) + (broke ? way.hint : ''), { cause: error }))
-    }
-    sent.on('error', failed)
-    sent.on('response', response => {
-      const chunks: Buffer[] = []
-      let size = 0
-      const done = (cut: boolean) => {
-        clearTimeout(late)
-        socket.destroy()
-        resolve({ status: response.statusCode!, body: Buffer.concat(chunks).subarray(0, mostBytes), cut })
-      }
-      response.on('data', (chunk: Buffer) => {
-        chunks.push(chunk)
-        size += chunk.length
-        if (size > mostBytes) done(true)
-      })
-      response.on('end', () => done(size > mostBytes))
-      response.on('error', failed)
-    })
-    sent.end()
-  })
+  try {
+    const answer = await headOf(requestOn(socket, way, path), { timeoutMs: leftMs() })
+    const { bytes: body, cut } = await startOf(answer, mostBytes, leftMs())
+    return { status: answer.statusCode!, body, cut }
+  } catch (error) {
+    throw agentError(error as HttpFault, way, timeoutMs)
+  } finally {
+    socket.destroy()
+  }
+}
+
+function agentError(fault: HttpFault, way: Way, timeoutMs: number): Error {
+  if (fault.why === 'late') return new Error(noAnswer(timeoutMs), { cause: fault })
+  const error = (fault.cause ?? fault) as NodeJS.ErrnoException
+  const broke = error.code === 'ECONNRESET' || error.code?.startsWith('ERR_SSL')
+  return new Error(causeOf(error) + (broke ? way.hint : ''), { cause: error })
 }
 
 function requestOn(socket: Socket, { host, path: base, token }: Way, path: string): ClientRequest {
@@ -331,7 +317,9 @@ async function followed(way: Way, path: string, onLine: OnLine, signal: AbortSig
   signal.addEventListener('abort', leave)
   if (signal.aborted) leave()
   try {
-    const response = await headOf(requestOn(socket, way, path), way)
+    const response = await headOf(requestOn(socket, way, path), { timeoutMs: firstAnswerMs }).catch(fault => {
+      throw agentError(fault, way, firstAnswerMs)
+    })
     const status = response.statusCode!
     if (status !== 200) return { status, body: await firstBytes(response) }
     const splitter = new LineSplitter(mostLineBytes)
@@ -350,22 +338,6 @@ async function followed(way: Way, path: string, onLine: OnLine, signal: AbortSig
   }
 }
 
-function headOf(sent: ClientRequest, way: Way): Promise<IncomingMessage> {
-  return new Promise((resolve, reject) => {
-    const late = setTimeout(() => sent.destroy(new Error(noAnswer(firstAnswerMs))), firstAnswerMs)
-    sent.on('error', (error: NodeJS.ErrnoException) => {
-      clearTimeout(late)
-      const broke = error.code === 'ECONNRESET' || error.code?.startsWith('ERR_SSL')
-      reject(new Error(causeOf(error) + (broke ? way.hint : ''), { cause: error }))
-    })
-    sent.on('response', response => {
-      clearTimeout(late)
-      resolve(response)
-    })
-    sent.end()
-  })
-}
-
 /** The pieces of an answer. A connection that breaks ends them: the agent has gone. */
 async function* unbroken(response: IncomingMessage): AsyncGenerator<Buffer> {
   try {
@@ -376,14 +348,11 @@ async function* unbroken(response: IncomingMessage): AsyncGenerator<Buffer> {
 }
 
 async function firstBytes(response: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  let size = 0
-  for await (const chunk of unbroken(response)) {
-    chunks.push(chunk)
-    size += chunk.length
-    if (size > mostErrorBytes) break
+  try {
+    return (await startOf(response, mostErrorBytes)).bytes
+  } catch {
+    return Buffer.alloc(0) // the agent has gone
   }
-  return Buffer.concat(chunks).subarray(0, mostErrorBytes)
 }
 
 function noAnswer(timeoutMs: number): string {
@@ -400,6 +369,6 @@ function causeOf(error: NodeJS.ErrnoException): string {
     case 'EPERM':
       return 'this user may not open it: run as root'
     default:
-      return error.code?.startsWith('HPE_') ? 'what answers there speaks no HTTP' : error.message
+      return isNoHttp(error) ? 'what answers there speaks no HTTP' : error.message
   }
 }

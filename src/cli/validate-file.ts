@@ -1,4 +1,5 @@
 import { type LoadedConfig, notBuiltFeatures } from '../config/index.ts'
+import { counted } from '../lib/number-text.ts'
 import { ExitCode } from '../lib/start-error.ts'
 import type { Arguments } from './arguments.ts'
 import { configurationOf, exitOf, sayProblems } from './configuration.ts'
@@ -61,8 +62,4 @@ function summary(loaded: LoadedConfig): string {
       .map(({ key, why }) => `warning: ${key} is set: ${why}`),
   ]
   return lines.map(line => `${line}\n`).join('')
-}
-
-function counted(count: number, thing: string): string {
-  return `${count} ${thing}${count === 1 ? '' : 's'}`
 }

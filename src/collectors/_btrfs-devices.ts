@@ -1,6 +1,7 @@
 // Devices of a mounted btrfs, by ioctl (include/uapi/linux/btrfs.h).
 
 import { posix } from 'node:path'
+import { u64 } from '../lib/u64.ts'
 import { utf8Text } from '../lib/utf8-text.ts'
 
 /** ioctl(2) on an open file of the file system; `argument` goes in and comes out. Throws with `code`. */
@@ -76,8 +77,4 @@ function readDevice(ioctl: Ioctl, number: number): BtrfsDevice | undefined {
 function uuidOf(bytes: Buffer, at: number): string {
   const part = (from: number, to: number) => bytes.toString('hex', at + from, at + to)
   return [part(0, 4), part(4, 6), part(6, 8), part(8, 10), part(10, 16)].join('-')
-}
-
-function u64(bytes: Buffer, at: number): number {
-  return bytes.readUInt32LE(at + 4) * 2 ** 32 + bytes.readUInt32LE(at)
 }

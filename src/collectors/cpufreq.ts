@@ -1,5 +1,5 @@
+import { Turn } from '../lib/turn.ts'
 import { type Cpu, cpuList, frequencyHelp, parseCpus, speedName } from './_cpus.ts'
-import { pauses } from './_pauses.ts'
 import { someTextAt } from './_small-file.ts'
 import { collector, type Family, gauge, NoData, type Tree } from './collector.ts'
 
@@ -84,11 +84,11 @@ export const cpufreq = collector({
       async wait(signal) {
         const offline = offlineCpus(sys)
         const read: Frequencies[] = []
-        const pause = pauses()
+        const turn = new Turn(2)
         for (const cpu of cpus()) {
           if (offline.has(cpu.number) || !sys.exists(`${cpu.path}/cpufreq`)) continue
           read.push(frequencies(sys, cpu, governorsOf))
-          await pause()
+          await turn.rest()
           signal.throwIfAborted()
         }
         all = read

@@ -2,6 +2,7 @@ import type { Native } from '../kernel/native.ts'
 import { nativeForNetlink } from '../kernel/netlink.ts'
 import { linearRegExp } from '../lib/linear-regexp.ts'
 import { limitRepeats } from '../lib/logger.ts'
+import { u64 } from '../lib/u64.ts'
 import { utf8Text } from '../lib/utf8-text.ts'
 import { regex } from '../schema/kinds.ts'
 import { key } from '../schema/tree.ts'
@@ -147,7 +148,7 @@ export function shownStatistics(
     const family = name === '' ? undefined : known(plainName(name))
     if (family === undefined) continue
     const at = statistics.header + i * statistics.bytes
-    const value = values.readUInt32LE(at + 4) * 2 ** 32 + values.readUInt32LE(at)
+    const value = u64(values, at)
     shown.set(family.name, shown.has(family.name) ? undefined : [family, value])
   }
   return [...shown.values()].filter(one => one !== undefined)

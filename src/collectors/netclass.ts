@@ -1,10 +1,10 @@
 import { linearRegExp } from '../lib/linear-regexp.ts'
+import { Turn } from '../lib/turn.ts'
 import { boolean, regex } from '../schema/kinds.ts'
 import { key } from '../schema/tree.ts'
 import { bytesPerMegabit, linkInfo, links } from './_link-properties.ts'
 import { netDevices } from './_net-devices.ts'
 import { netlinkFamilies, readLinkProperties } from './_netclass-rtnl.ts'
-import { pauses } from './_pauses.ts'
 import { PropertyFile } from './_property-file.ts'
 import { collector, type Family, type Readings, type Tree } from './collector.ts'
 
@@ -63,11 +63,11 @@ export const netclass = collector({
       // A host of containers has hundreds of devices, and each takes 0.1 ms.
       async wait(signal) {
         const read = new Map<string, Device>()
-        const pause = pauses()
+        const turn = new Turn(2)
         for (const name of netDevices(host.sys).filter(shows)) {
           const device = devices.get(name) ?? new Device(host.sys, name, ignore_invalid_speed)
           if (device.read()) read.set(name, device)
-          await pause()
+          await turn.rest()
           signal.throwIfAborted()
         }
         devices = read

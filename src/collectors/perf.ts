@@ -1,5 +1,6 @@
 import { closeSync, readSync } from 'node:fs'
 import { loadNative, type Native, Unsupported } from '../kernel/native.ts'
+import { u64 } from '../lib/u64.ts'
 import type { OtelName } from '../model/collector.ts'
 import { list } from '../schema/collections.ts'
 import { boolean, someText, text } from '../schema/kinds.ts'
@@ -218,7 +219,7 @@ export const perf = collector({
         for (const { fd, family, cpu } of open) {
           // A CPU that went offline may have no data.
           if (readSync(fd, value, 0, value.length, null) < value.length) continue
-          readings.set(family, value.readUInt32LE(4) * 2 ** 32 + value.readUInt32LE(0), cpu)
+          readings.set(family, u64(value, 0), cpu)
         }
         if (missing !== '') throw new Error(missing)
       },

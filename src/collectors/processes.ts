@@ -1,5 +1,5 @@
 import { closeSync, openSync, readSync } from 'node:fs'
-import { pauses } from './_pauses.ts'
+import { Turn } from '../lib/turn.ts'
 import { numberAt } from './_small-file.ts'
 import { collector, gauge, type Tree } from './collector.ts'
 
@@ -57,7 +57,7 @@ export const processes = collector({
 
 async function countAll(proc: Tree, signal: AbortSignal): Promise<Counts> {
   const counts: Counts = { processes: 0, threads: 0, byState: new Map(), threadsByState: new Map() }
-  const pause = pauses()
+  const turn = new Turn(2)
   for (const pid of proc.list('')) {
     if (!isId(pid)) continue
     const first = statOf(proc, pid)
@@ -69,10 +69,10 @@ async function countAll(proc: Tree, signal: AbortSignal): Promise<Counts> {
       if (!isId(id)) continue
       const state = id === pid ? first.state : statOf(proc, `${pid}/task/${id}`)?.state
       if (state !== undefined) add(counts.threadsByState, state)
-      await pause()
+      await turn.rest()
       signal.throwIfAborted()
     }
-    await pause()
+    await turn.rest()
     signal.throwIfAborted()
   }
   return counts

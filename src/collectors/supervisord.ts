@@ -1,4 +1,6 @@
-import { type IncomingMessage, type RequestOptions, request } from 'node:http'
+import { type RequestOptions, request } from 'node:http'
+import { bareHost } from '../lib/host-port.ts'
+import { bodyOf, headOf } from '../lib/http-answer.ts'
 import { text } from '../schema/kinds.ts'
 import { key } from '../schema/tree.ts'
 import { parseXmlRpc, type XmlRpcValue, xmlRpcCall } from './_xml-rpc.ts'
@@ -80,7 +82,7 @@ function targetOf(url: string): RequestOptions {
   if (protocol === 'unix:') return { socketPath: decodeURIComponent(pathname), path: '/RPC2', host: 'unix' }
   return {
     protocol,
-    hostname: hostname.replace(/^\[(.*)\]$/, '$1'),
+    hostname: bareHost(hostname),
     path: `${pathname}${search}`,
     ...(port === '' ? {} : { port }),
     ...(username === '' ? {} : { auth: `${decodeURIComponent(username)}:${decodeURIComponent(password)}` }),
@@ -91,26 +93,14 @@ function targetOf(url: string): RequestOptions {
 async function post(target: RequestOptions, document: string, signal: AbortSignal): Promise<string> {
   // TLS takes 3 MB of memory, and is rarely used here.
   const send = target.protocol === 'https:' ? (await import('node:https')).request : request
-  return new Promise((resolve, reject) => {
-    const take = (response: IncomingMessage) => {
-      const parts: Buffer[] = []
-      let size = 0
-      response.on('data', (part: Buffer) => {
-        size += part.length
-        if (size > mostBytes) response.destroy(new Error(`the response is longer than ${mostBytes} bytes`))
-        else parts.push(part)
-      })
-      response.on('error', reject)
-      response.on('end', () => {
-        if (response.statusCode !== 200) reject(new Error(`status ${response.statusCode}`))
-        else resolve(Buffer.concat(parts).toString('utf8'))
-      })
-    }
-    const headers = { 'content-type': 'text/xml', 'content-length': Buffer.byteLength(document) }
-    send({ ...target, method: 'POST', headers, signal, agent: false }, take)
-      .on('error', reject)
-      .end(document)
+  const headers = { 'content-type': 'text/xml', 'content-length': Buffer.byteLength(document) }
+  const call = send({ ...target, method: 'POST', headers, agent: false })
+  const answer = await headOf(call, { stop: signal, body: document })
+  const body = await bodyOf(answer, mostBytes).catch((fault: Error) => {
+    throw new Error(`the response ${fault.message.replace(/^it /, '')}`, { cause: fault })
   })
+  if (answer.statusCode !== 200) throw new Error(`status ${answer.statusCode}`)
+  return body.toString('utf8')
 }
 
 function processesOf(answer: XmlRpcValue): readonly Process[] {

@@ -72,6 +72,34 @@ export interface RuntimeSession {
   close(): void
 }
 
+/** Why a daemon cannot be followed, in the words of one kind of daemon. */
+export interface FaultWords {
+  readonly denied: Fault
+  /** The hint where nothing listens. */
+  readonly absent: string
+  /** How it is called where the connection to it is lost. */
+  readonly daemon: string
+  readonly startAgain: string
+  /** Something else answers. */
+  readonly strange: Fault
+}
+
+/** The fault of a place by the code of the system, '' where there is none, and the text of the error. */
+export function faultOf(
+  name: string,
+  code: string,
+  text: string,
+  wasReached: boolean,
+  words: FaultWords,
+): Fault {
+  if (code === 'EACCES' || code === 'EPERM') return words.denied
+  const { startAgain } = words
+  if (code === 'ECONNREFUSED' || code === 'ENOENT')
+    return { reason: `nothing listens on ${name} (${code})`, hint: wasReached ? startAgain : words.absent }
+  if (wasReached) return { reason: `lost ${words.daemon} at ${name}: ${text}`, hint: startAgain }
+  return words.strange
+}
+
 /** Properties of one kind of daemon. */
 export interface Runtime<P extends Place> {
   find(): FoundPlaces<P>

@@ -1,6 +1,6 @@
-import { readlinkSync } from 'node:fs'
 import { namesIn } from '../lib/directory-names.ts'
 import { linesOf } from '../lib/file-lines.ts'
+import { linkText } from '../lib/if-there.ts'
 import { Turn } from '../lib/turn.ts'
 
 /** State of a socket that listens, in /proc/net/tcp (include/net/tcp_states.h). */
@@ -118,7 +118,7 @@ class Look {
 
   *portsOf(pid: number): Generator<void, readonly number[]> {
     const process = `${this.#procDir}/${pid}`
-    const namespace = targetOf(`${process}/ns/net`)
+    const namespace = linkText(`${process}/ns/net`)
     // A thread of the kernel, or one that ended.
     if (namespace === '') return []
     let sockets = this.#namespaces.get(namespace)
@@ -132,7 +132,7 @@ class Look {
     const found = new Set<number>()
     let looked = 0
     for (const fd of namesIn(`${process}/fd`, most)) {
-      const target = targetOf(`${process}/fd/${fd}`)
+      const target = linkText(`${process}/fd/${fd}`)
       const port = target.startsWith('socket:[') ? sockets.get(Number(target.slice(8, -1))) : undefined
       if (port !== undefined) found.add(port)
       if (++looked % stepSize === 0) yield
@@ -183,14 +183,5 @@ function* listenersIn(path: string): Generator<{ port: number; inode: number } |
     const local = fields[1]!
     const port = Number.parseInt(local.slice(local.indexOf(':') + 1), 16)
     yield port >= 0 && port <= 0xffff ? { port, inode: Number(fields[9]) } : undefined
-  }
-}
-
-/** What a link says; '' where it cannot be read: a process may end at any moment, and others may not be looked at. */
-function targetOf(path: string): string {
-  try {
-    return readlinkSync(path)
-  } catch {
-    return ''
   }
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
-import { closeSync, openSync, readlinkSync, readSync } from 'node:fs'
+import { closeSync, openSync, readSync } from 'node:fs'
 import { processStrings, type StringReader } from '../kernel/process-strings.ts'
+import { linkText } from '../lib/if-there.ts'
 import { ownText } from '../lib/own-text.ts'
 import { isEnding, statFields } from '../lib/process-stat.ts'
 import type { ProcessFacts } from './service-name.ts'
@@ -118,10 +119,6 @@ export class ProcessFiles {
   }
 
   link(pid: number, name: string): string {
-    try {
-      return readlinkSync(`${this.procDir}/${pid}/${name}`)
-    } catch {
-      return '' // as for files; kernel threads have no executable
-    }
+    return linkText(`${this.procDir}/${pid}/${name}`)
   }
 }

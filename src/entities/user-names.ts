@@ -1,5 +1,6 @@
-import { readlinkSync, readSync } from 'node:fs'
+import { readSync } from 'node:fs'
 import { closeForeign, openForeign } from '../lib/foreign-file.ts'
+import { linkText } from '../lib/if-there.ts'
 
 const maxBytes = 1024 * 1024
 const lookAgainMs = 60_000
@@ -43,11 +44,8 @@ export class UserNames {
   }
 
   private userNamespace(pid: number | 'self'): string {
-    try {
-      return readlinkSync(`${this.procDir}/${pid}/ns/user`)
-    } catch {
-      return '' // a kernel without them, or a process that ended: then it has no file either
-    }
+    // '': a kernel without them, or a process that ended, which has no file either.
+    return linkText(`${this.procDir}/${pid}/ns/user`)
   }
 
   /** Whether the file is there, as this process sees it. */

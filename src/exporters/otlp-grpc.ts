@@ -1,7 +1,8 @@
-import { authority, type TlsOptions } from '../lib/dialer.ts'
+import type { TlsOptions } from '../lib/dialer.ts'
 import { parseEndpoint } from '../lib/endpoint.ts'
 import { GrpcClient } from '../lib/grpc-client.ts'
 import { GrpcError, GrpcStatus } from '../lib/grpc-status.ts'
+import { hostPort } from '../lib/host-port.ts'
 import type { ProxyChoice } from '../lib/proxy.ts'
 import { type Batch, type Receipt, SendError, type Sender } from '../model/batch.ts'
 import type { Signal } from '../model/signal.ts'
@@ -57,7 +58,7 @@ export function otlpGrpc(options: OtlpGrpcOptions): Sender & { readonly connecte
   const { host, port, secure, path } = parseEndpoint(options.endpoint, options.insecure)
   if (path !== '')
     throw new Error(`cannot use the OTLP endpoint "${options.endpoint}": gRPC has no paths; delete ${path}`)
-  const endpoint = authority(host, port)
+  const endpoint = hostPort(host, port)
   const headers = requestHeaders(options.headers, options.version, 'gRPC')
   const tls = secure ? options.tls : undefined
   const { proxy, timeoutMs } = options

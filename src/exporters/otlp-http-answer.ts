@@ -1,14 +1,14 @@
 import { STATUS_CODES } from 'node:http'
-import type { HttpAnswer } from '../lib/http-client.ts'
 import { type Receipt, SendError } from '../model/batch.ts'
 import { messageLimit } from './message-limit.ts'
 import { decodeReceipt, decodeStatus } from './otlp/response.ts'
+import type { HttpAnswer } from './otlp-http-client.ts'
 
 /** OTLP specification, "OTLP/HTTP Response", retryable response codes. */
 const retryable = new Set([429, 502, 503, 504])
 
 /** Error types by status, with the names of their gRPC counterparts, so that they are handled equally. */
-const types: Readonly<Record<number, string>> = {
+const types: Readonly<Record<number, SendError['type']>> = {
   401: 'unauthenticated',
   403: 'permission_denied',
   404: 'unimplemented',

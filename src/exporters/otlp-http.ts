@@ -1,12 +1,13 @@
-import { authority, type TlsOptions } from '../lib/dialer.ts'
+import type { TlsOptions } from '../lib/dialer.ts'
 import { parseEndpoint, requestPath } from '../lib/endpoint.ts'
-import { HttpClient, HttpError } from '../lib/http-client.ts'
+import { hostPort } from '../lib/host-port.ts'
 import type { ProxyChoice } from '../lib/proxy.ts'
 import { type Batch, plainBatch, type Receipt, SendError, type Sender } from '../model/batch.ts'
 import type { Signal } from '../model/signal.ts'
 import { type Compression, pack, unpack } from './compression.ts'
 import { requestToJson } from './otlp/json.ts'
 import { receiptOf, refusalOf } from './otlp-http-answer.ts'
+import { HttpError, OtlpHttpClient } from './otlp-http-client.ts'
 import { requestHeaders } from './request-headers.ts'
 import { senderOn } from './sender.ts'
 import { ZstdFallback } from './zstd-fallback.ts'
@@ -54,14 +55,22 @@ export function otlpHttp(options: OtlpHttpOptions): Sender & { readonly connecte
   const { compression, proxy, timeoutMs } = options
   const json = options.protocol === 'http/json'
   const { host, port, secure } = parseEndpoint(options.endpoint, options.insecure, 'http')
-  const endpoint = authority(host, port)
+  const endpoint = hostPort(host, port)
   const headers = {
     ...requestHeaders(options.headers, options.version, 'HTTP'),
     'content-type': json ? 'application/json' : 'application/x-protobuf',
   }
   checkPath(options)
   const tls = secure ? options.tls : undefined
-  const client = new HttpClient({ host, port, tls, proxy, connectTimeoutMs, maxAnswerBytes, keptConnections })
+  const client = new OtlpHttpClient({
+    host,
+    port,
+    tls,
+    proxy,
+    connectTimeoutMs,
+    maxAnswerBytes,
+    keptConnections,
+  })
   const fallback = new ZstdFallback()
 
   const pathOf = (signal: Signal) => requestPath(options.endpoint, options.ownEndpoint, paths[signal])

@@ -1,6 +1,7 @@
 // One scrape: waits for the collectors that wait, for no longer than it may, then lets all of them read in one turn.
 
 import { errorText, type Logger, limitRepeats } from '../lib/logger.ts'
+import { within } from '../lib/within.ts'
 import { NoData, type Reader } from '../model/collector.ts'
 import type { Page, Source } from './page.ts'
 
@@ -96,11 +97,8 @@ export class Gatherer {
     if (late.size === 0) return { late, seconds }
     const started = performance.now()
     const controller = new AbortController()
-    let timer: NodeJS.Timeout | undefined
-    await Promise.race([
-      new Promise(resolve => {
-        timer = setTimeout(resolve, withinMs)
-      }),
+    await within(
+      withinMs,
       Promise.all(
         [...late].map(async run => {
           await this.#wait(run, controller.signal)
@@ -109,8 +107,7 @@ export class Gatherer {
           seconds.set(run, (performance.now() - started) / 1000)
         }),
       ),
-    ])
-    clearTimeout(timer)
+    )
     for (const run of late) seconds.set(run, (performance.now() - started) / 1000)
     if (late.size > 0) controller.abort()
     return { late, seconds }

@@ -1,3 +1,4 @@
+import { escapedHelp } from '../lib/label-text.ts'
 import type { Distribution } from '../model/collector.ts'
 import { numberText } from './number-text.ts'
 import type { Page, Series, Source } from './page.ts'
@@ -18,7 +19,7 @@ export function openMetrics(page: Page, sources: ReadonlySet<Source>, mostFamili
     const family = counter ? name.slice(0, -6) : name
     const shown = counter || (type !== 'counter' && type !== 'untyped') ? type : 'unknown'
     last = name
-    text += `# TYPE ${family} ${shown}\n# HELP ${family} ${escaped(help)}\n`
+    text += `# TYPE ${family} ${shown}\n# HELP ${family} ${escapedHelp(help, true)}\n`
     for (const one of series)
       text +=
         one.distribution === undefined
@@ -43,8 +44,4 @@ function distributionText(name: string, series: Series, { parts, sum, count }: D
 function boundText(bound: number): string {
   const text = numberText(bound)
   return /^-?\d+$/.test(text) ? `${text}.0` : text
-}
-
-function escaped(help: string): string {
-  return help.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('"', '\\"')
 }

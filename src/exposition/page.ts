@@ -1,5 +1,6 @@
 // The readings of all collectors, kept from scrape to scrape so that a page is written from strings that are there.
 
+import { escapedHelp, labelText } from '../lib/label-text.ts'
 import type { Distribution, Family, Readings } from '../model/collector.ts'
 import type { Bounds } from './bounds.ts'
 import { numberText } from './number-text.ts'
@@ -370,7 +371,7 @@ function agrees({ family, slot }: Index): boolean {
 }
 
 function headerOf(name: string, { help, type }: Family): string {
-  return `# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${type}\n`
+  return `# HELP ${name} ${escapedHelp(help)}\n# TYPE ${name} ${type}\n`
 }
 
 function alike(a: Family, b: Family): boolean {
@@ -397,24 +398,6 @@ function compareSeries(a: Series, b: Series): number {
 
 function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
-}
-
-export function labelText(names: readonly string[], values: readonly string[]): string {
-  if (names.length === 0) return ''
-  let text = ''
-  for (let i = 0; i < names.length; i++)
-    text += `${i === 0 ? '{' : ','}${names[i]}="${escapeLabel(values[i]!)}"`
-  return `${text}}`
-}
-
-function escapeLabel(value: string): string {
-  return /[\\\n"]/.test(value)
-    ? value.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('"', '\\"')
-    : value
-}
-
-function escapeHelp(help: string): string {
-  return help.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')
 }
 
 function distributionText(slot: Slot, series: Series): string {

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { textOfFile } from '../lib/if-there.ts'
 import { type Capability, heldCapabilities, kernelKnowsBpf } from './capabilities.ts'
 import { capabilityHints, type Fault } from './need.ts'
 
@@ -67,7 +67,7 @@ export function refusalOf(
   code: string,
   proc = '/proc',
 ): { readonly fault: Refusal; readonly detail: string } {
-  const status = read(`${proc}/self/status`)
+  const status = textOfFile(`${proc}/self/status`)
   const filtered = /^Seccomp:\s*2/m.test(status)
   if (code === 'ENOSYS')
     return {
@@ -77,7 +77,7 @@ export function refusalOf(
   if (code === 'EACCES') return { fault: 'security_module', detail: `not permitted by ${modules()}` }
   if (code !== 'EPERM')
     return { fault: 'refused', detail: `the kernel refused a program of two instructions: ${code}` }
-  if (inUserNamespace(read(`${proc}/self/uid_map`)))
+  if (inUserNamespace(textOfFile(`${proc}/self/uid_map`)))
     return { fault: 'user_namespace', detail: 'not permitted: svc runs in a user namespace' }
   const known = kernelKnowsBpf(proc)
   const absent = missingCapabilities(heldCapabilities(proc), known)
@@ -104,14 +104,6 @@ function inUserNamespace(map: string): boolean {
 
 /** The security modules that are active, where securityfs is mounted. */
 function modules(): string {
-  const names = read('/sys/kernel/security/lsm').trim()
+  const names = textOfFile('/sys/kernel/security/lsm').trim()
   return names === '' ? 'a security module' : `a security module (${names})`
-}
-
-function read(path: string): string {
-  try {
-    return readFileSync(path, 'latin1')
-  } catch {
-    return '' // not mounted, or hidden: nothing is known then
-  }
 }

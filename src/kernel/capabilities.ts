@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { textOfFile } from '../lib/if-there.ts'
 
 /** Linux capabilities that matter to svc, with their numbers (include/uapi/linux/capability.h). */
 const numbers = {
@@ -22,20 +22,12 @@ export function capabilitiesOf(mask: string): ReadonlySet<Capability> {
 
 /** Those that this process may use in its user namespace; undefined where `proc` does not tell. */
 export function heldCapabilities(proc = '/proc'): ReadonlySet<Capability> | undefined {
-  const mask = /^CapEff:\s*([0-9a-f]{1,16})$/m.exec(read(`${proc}/self/status`))?.[1]
+  const mask = /^CapEff:\s*([0-9a-f]{1,16})$/m.exec(textOfFile(`${proc}/self/status`))?.[1]
   return mask === undefined ? undefined : capabilitiesOf(mask)
 }
 
 /** Whether the kernel has CAP_BPF and CAP_PERFMON: since Linux 5.8. Before it CAP_SYS_ADMIN is asked for. */
 export function kernelKnowsBpf(proc = '/proc'): boolean {
-  const last = read(`${proc}/sys/kernel/cap_last_cap`)
+  const last = textOfFile(`${proc}/sys/kernel/cap_last_cap`)
   return last === '' || Number(last) >= numbers.BPF
-}
-
-function read(path: string): string {
-  try {
-    return readFileSync(path, 'latin1')
-  } catch {
-    return '' // /proc is not mounted, or this part of it is hidden
-  }
 }

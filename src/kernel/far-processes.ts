@@ -1,6 +1,7 @@
 // What processes keep to themselves, asked without waiting: reading it may take for ever (process-asker.ts).
 
 import type { Logger } from '../lib/logger.ts'
+import { within } from '../lib/within.ts'
 import { FarError, FarFiles } from './far-files.ts'
 import { Holders } from './holders.ts'
 import { ownerOf } from './process-owner.ts'
@@ -67,19 +68,13 @@ export class FarProcesses {
       this.lost.refused++
       throw new Held()
     }
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<undefined>(resolve => {
-      timer = setTimeout(() => resolve(undefined), this.#patienceMs)
-    })
     const answer = question().then(value => ({ value }))
     try {
-      const found = await Promise.race([answer, late])
+      const found = await within(this.#patienceMs, answer)
       if (found !== undefined) return found.value
     } catch (error) {
       if (error instanceof FarError && error.errno === 0) this.lost.unavailable++
       throw error
-    } finally {
-      clearTimeout(timer)
     }
     this.lost.late++
     const id = this.#nextId++

@@ -1,6 +1,7 @@
 // Whether a file of another process lies where asking for it may never be answered, found out without asking.
 
 import { closeSync, openSync, readFileSync, readlinkSync, readSync } from 'node:fs'
+import { linkText } from '../lib/if-there.ts'
 import { type Mount, parseMounts } from './mounts.ts'
 
 /** A place without opening what is there (open(2)); the runtime does not name it. */
@@ -62,11 +63,8 @@ export function isOfHost(procDir: string, pid: number): boolean {
 }
 
 function userNamespace(procDir: string, pid: number | 'self'): string {
-  try {
-    return readlinkSync(`${procDir}/${pid}/ns/user`)
-  } catch {
-    return '' // a kernel without them, or a process that ended: then it has no files either
-  }
+  // '': a kernel without them, or a process that ended, which has no files either.
+  return linkText(`${procDir}/${pid}/ns/user`)
 }
 
 /** The number of a mount in mountinfo, by what the kernel says of a descriptor: the file system is not asked. */

@@ -3,6 +3,7 @@
 
 import { readFileSync } from 'node:fs'
 import type { Owner } from '../lib/fair-share.ts'
+import { u64 } from '../lib/u64.ts'
 import type { ProbeAnswer } from './probe-channel.ts'
 import { type ProcessAsker, processAsker } from './process-asker.ts'
 import { ownerOf } from './process-owner.ts'
@@ -124,7 +125,7 @@ export class ProcessMemory {
   /** Inexact beyond 2^53. */
   u64(address: number): number | undefined {
     const found = this.read(address, 8)
-    return found && found.readUInt32LE(0) + found.readUInt32LE(4) * 4294967296
+    return found && u64(found, 0)
   }
 
   /** A pointer; 0 where it cannot be read or points at nothing in user space. */
@@ -214,6 +215,6 @@ function forgetBlocks(): void {
 
 /** A pointer among bytes that were read; 0 where it points at nothing in user space. */
 export function pointerAt(from: Buffer, at: number): number {
-  const address = from.readUInt32LE(at) + from.readUInt32LE(at + 4) * 4294967296
+  const address = u64(from, at)
   return address < addressLimit ? address : 0
 }

@@ -2,6 +2,7 @@ import { type LookupAddress, lookup as lookupName } from 'node:dns'
 import { readFile } from 'node:fs/promises'
 import { connect, isIP, type LookupFunction, type OnReadOpts, type Socket } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
+import { hostPort } from './host-port.ts'
 import type { ProxyChoice, ProxyTarget } from './proxy.ts'
 
 /** How to be sure of the server, and who we are to it. Files are PEM and are read at every connect: they rotate. */
@@ -159,22 +160,17 @@ class Attempt {
 
   async #tunnel(proxy: ProxyTarget): Promise<Socket> {
     const { host, port } = this.#options
-    const through = `through the proxy ${authority(proxy.host, proxy.port)}: `
+    const through = `through the proxy ${hostPort(proxy.host, proxy.port)}: `
     try {
       let socket = await this.#connect({ host: proxy.host, port: proxy.port })
       if (proxy.secure) socket = await this.#secure(socket, serverOptions(proxy.host))
-      await askForTunnel(socket, authority(host, port), proxy)
+      await askForTunnel(socket, hostPort(host, port), proxy)
       return socket
     } catch (error) {
       const { type = 'connect', message } = error as ConnectError
       throw new ConnectError(through + message, type, error)
     }
   }
-}
-
-/** `host:port`, an IPv6 address in brackets. */
-export function authority(host: string, port: number): string {
-  return `${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
 function rotating(resolve: typeof lookupName | LookupFunction, turn: number): LookupFunction {

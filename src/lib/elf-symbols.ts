@@ -16,8 +16,8 @@ import {
   sectionType,
   segmentBytes,
   segmentType,
-  u64,
 } from './elf/elf-format.ts'
+import { u64 } from './u64.ts'
 
 /** A function of an ELF file. */
 export interface ElfSymbol {

@@ -2,6 +2,7 @@
 // maker may not.
 
 import { closeSync, constants, fstatSync, openSync, readlinkSync, readSync, type Stats } from 'node:fs'
+import { isTrusted } from './own-directory.ts'
 
 const { O_DIRECTORY, O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants
 /** A place in the tree, without opening what is there (open(2)); the runtime does not name it. */
@@ -168,10 +169,6 @@ function named(place: number): string {
 
 function coded(code: string, message: string): Error {
   return Object.assign(new Error(message), { code })
-}
-
-function isTrusted(user: number): boolean {
-  return user === 0 || user === process.geteuid?.()
 }
 
 /** Nobody but such an owner, root and the agent puts or exchanges names in it; members of its group are trusted. */

@@ -19,10 +19,12 @@ export const GrpcStatus = {
   unauthenticated: 16,
 } as const
 
-const names = Object.keys(GrpcStatus)
+export type StatusName = keyof typeof GrpcStatus
+
+const names = Object.keys(GrpcStatus) as StatusName[]
 
 /** A code's name in lower case: `unavailable`. A code that gRPC does not know counts as `unknown`. */
-export function statusName(code: number): string {
+export function statusName(code: number): StatusName {
   return names[code] ?? 'unknown'
 }
 
@@ -108,7 +110,7 @@ export function decodeStatusMessage(text: string): string {
 export class GrpcError extends Error {
   readonly code: number
   /** The code's name, or the transport's fault: `connect`, `dns`, `tls`; `too_large` of a proxy (HTTP 413). */
-  readonly type: string
+  readonly type: StatusName | 'connect' | 'dns' | 'tls' | 'too_large'
   /** The bytes of `grpc-status-details-bin` (a google.rpc.Status), undefined when there were none. */
   readonly details: Uint8Array | undefined
   /** The server did not look at the request: it may be sent again at once. */
@@ -120,7 +122,7 @@ export class GrpcError extends Error {
     message: string,
     options: {
       code: number
-      type?: string
+      type?: GrpcError['type']
       details?: Uint8Array
       untouched?: boolean
       taken?: boolean

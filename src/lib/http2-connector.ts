@@ -1,6 +1,7 @@
 import type { ClientHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
-import { authority, ConnectError, Dialer, type DialerOptions, faultText } from './dialer.ts'
+import { ConnectError, Dialer, type DialerOptions, faultText } from './dialer.ts'
+import { hostPort } from './host-port.ts'
 
 /** Without TLS it is plain HTTP/2 with prior knowledge. */
 export interface Http2ConnectorOptions extends DialerOptions {
@@ -133,7 +134,7 @@ export class Http2Connector {
       throw new ConnectError('the server speaks TLS but no HTTP/2 (ALPN h2)', 'tls')
     }
     const { host, port, tls, maxAgeMs = 30 * 60_000 } = this.#options
-    const session = http2.connect(`${tls ? 'https' : 'http'}://${authority(host, port)}`, {
+    const session = http2.connect(`${tls ? 'https' : 'http'}://${hostPort(host, port)}`, {
       createConnection: () => socket,
       settings: { enablePush: false, initialWindowSize: MiB },
       // Counts the bodies that wait for the peer's window; Node's own limit of 10 refuses a few large ones.

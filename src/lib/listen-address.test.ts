@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { addressText, parseListenAddress } from './listen-address.ts'
+import { hostPort } from './host-port.ts'
+import { parseListenAddress } from './listen-address.ts'
 
 test('an address to listen on is a port with or without a host', () => {
   const check = (text: string, want: unknown) => assert.deepEqual(parseListenAddress(text), want)
@@ -14,6 +15,6 @@ test('an address to listen on is a port with or without a host', () => {
 })
 
 test('an IPv6 address stands in brackets before its port', () => {
-  assert.equal(addressText('::1', 80), '[::1]:80')
-  assert.equal(addressText('127.0.0.1', 80), '127.0.0.1:80')
+  assert.equal(hostPort('::1', 80), '[::1]:80')
+  assert.equal(hostPort('127.0.0.1', 80), '127.0.0.1:80')
 })

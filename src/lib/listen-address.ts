@@ -15,8 +15,3 @@ export function parseListenAddress(text: string): ListenAddress | undefined {
   const host = parts[1] ?? parts[2]
   return host ? { host, port } : { port }
 }
-
-/** The address as it stands in a URL. */
-export function addressText(host: string, port: number): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
-}

@@ -1,5 +1,6 @@
 // Log lines as JSON, or as text for people.
 
+import { causesOf } from './error-code.ts'
 import type { LogRing } from './log-ring.ts'
 
 export const levels = ['debug', 'info', 'warn', 'error'] as const
@@ -152,12 +153,9 @@ function visible(text: string): string {
 /** The message of an error and of what caused it, joined by `: `. */
 export function errorText(error: unknown): string {
   const parts: string[] = []
-  let part: unknown = error
-  // A bound on the depth: a cause may be the error itself.
-  for (let depth = 0; part !== undefined && depth < 8; depth++) {
+  for (const part of causesOf(error)) {
     const text = part instanceof Error ? part.message : String(part)
     if (!parts.some(before => before.includes(text))) parts.push(text)
-    part = part instanceof Error ? part.cause : undefined
   }
   return parts.join(': ')
 }

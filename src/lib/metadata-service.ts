@@ -1,6 +1,6 @@
 import { Agent, type IncomingMessage, request } from 'node:http'
-import { faultText } from './dialer.ts'
-import { GatheredBytes } from './gathered-bytes.ts'
+import { bareHost } from './host-port.ts'
+import { bodyOf, type HttpFault, headOf } from './http-answer.ts'
 
 export interface MetadataServiceOptions {
   /** `http://169.254.169.254`; a path in it stands before those that are asked for. */
@@ -41,8 +41,6 @@ export class MetadataError extends Error {
   }
 }
 
-type Ending = (why: 'closed' | 'late') => void
-
 interface Answer {
   readonly text: string
   readonly contentType: string
@@ -79,13 +77,13 @@ export class MetadataService {
   // services are a hop away, and some close a connection that is kept without a word.
   readonly #agent = new Agent()
   /** With the ticks that must be left. */
-  readonly #running = new Map<Ending, number>()
+  readonly #running = new Map<AbortController, number>()
   #closed = false
 
   constructor({ endpoint, timeoutMs }: MetadataServiceOptions) {
     const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined
     this.origin = url?.origin ?? ''
-    this.#host = url?.hostname.replace(/^\[(.*)\]$/, '$1') ?? ''
+    this.#host = bareHost(url?.hostname ?? '')
     this.#port = Number(url?.port || 80)
     this.#prefix = url?.pathname.replace(/\/+$/, '') ?? ''
     this.#fault = url?.protocol === 'http:' ? '' : 'it is no http:// address'
@@ -146,76 +144,64 @@ export class MetadataService {
   close(): void {
     this.#closed = true
     clearInterval(this.#clock)
-    for (const end of [...this.#running.keys()]) end('closed')
+    for (const ending of [...this.#running.keys()]) ending.abort()
     this.#agent.destroy()
   }
 
   #tick(): void {
     this.#ticksLeft--
-    for (const [end, atLeast] of [...this.#running]) if (this.#ticksLeft <= atLeast) end('late')
+    for (const [ending, atLeast] of [...this.#running]) if (this.#ticksLeft <= atLeast) ending.abort()
     if (this.#ticksLeft <= 0) clearInterval(this.#clock)
   }
 
-  #ask(wanted: MetadataRequest, atLeast: number): Promise<Answer> {
+  async #ask(wanted: MetadataRequest, atLeast: number): Promise<Answer> {
     if (this.#fault !== '')
-      return Promise.reject(
-        new MetadataError(`cannot use the endpoint ${this.origin}: ${this.#fault}`, 'connect', {
-          hint: 'write an address that begins with http://: metadata services speak no TLS',
-        }),
-      )
-    if (this.#closed) return Promise.reject(this.#failure(wanted, 'it was given up', 'closed'))
+      throw new MetadataError(`cannot use the endpoint ${this.origin}: ${this.#fault}`, 'connect', {
+        hint: 'write an address that begins with http://: metadata services speak no TLS',
+      })
+    if (this.#closed) throw this.#failure(wanted, 'it was given up', 'closed')
     if (this.#ticksLeft <= atLeast)
-      return Promise.reject(
-        this.#failure(wanted, `no time is left of the ${this.#timeoutMs} ms for all`, 'silent'),
-      )
-    return new Promise((resolve, reject) => {
-      let connected = false
-      let done = false
-      const settle = (end: Answer | MetadataError): void => {
-        if (done) return
-        done = true
-        this.#running.delete(ended)
-        if (end instanceof MetadataError) {
-          call.destroy()
-          reject(end)
-        } else resolve(end)
-      }
-      const fail = (cause: string, fault: MetadataFault, more?: { status?: number; cause?: unknown }): void =>
-        settle(this.#failure(wanted, cause, fault, more))
-      const ended: Ending = why => {
-        if (why === 'closed') fail('it was given up', 'closed')
-        else if (connected) fail(`no whole answer within ${this.#timeoutMs} ms`, 'silent')
-        else fail(`no connection within ${this.#timeoutMs} ms`, 'connect')
-      }
-      const call = request({
-        agent: this.#agent,
-        host: this.#host,
-        port: this.#port,
-        method: wanted.method ?? 'GET',
-        path: this.#prefix + wanted.path,
-        headers: { ...wanted.headers },
-      })
-      this.#running.set(ended, atLeast)
-      call.once('socket', socket => {
-        connected = !socket.connecting
-        socket.once('connect', () => {
-          connected = true
-        })
-      })
-      call.on('error', error => fail(faultText(error), connected ? 'silent' : 'connect', { cause: error }))
-      call.once('close', () => fail('the connection was lost', connected ? 'silent' : 'connect'))
-      call.once('response', message => {
-        const fault = headFault(message, wanted)
-        const status = message.statusCode ?? 0
-        if (fault !== '') fail(fault, 'answer', { status })
-        else
-          readBody(message, (text, cause) => {
-            if (cause === '') settle({ text, contentType: message.headers['content-type'] ?? '' })
-            else fail(cause, cause === tooLarge ? 'answer' : 'silent', { status })
-          })
-      })
-      call.end()
+      throw this.#failure(wanted, `no time is left of the ${this.#timeoutMs} ms for all`, 'silent')
+    const ending = new AbortController()
+    const call = request({
+      agent: this.#agent,
+      host: this.#host,
+      port: this.#port,
+      method: wanted.method ?? 'GET',
+      path: this.#prefix + wanted.path,
+      headers: { ...wanted.headers },
     })
+    let connected = false
+    call.once('socket', socket => {
+      connected = !socket.connecting
+      socket.once('connect', () => {
+        connected = true
+      })
+    })
+    const failure = (error: HttpFault, status: number): MetadataError => {
+      const { why, message, cause } = error
+      if (this.#closed) return this.#failure(wanted, 'it was given up', 'closed')
+      if (ending.signal.aborted)
+        return connected
+          ? this.#failure(wanted, `no whole answer within ${this.#timeoutMs} ms`, 'silent')
+          : this.#failure(wanted, `no connection within ${this.#timeoutMs} ms`, 'connect')
+      const text = status === 0 ? message : `the answer ${message.replace(/^it /, '')}`
+      const fault = why === 'large' ? 'answer' : connected ? 'silent' : 'connect'
+      return this.#failure(wanted, text, fault, { status, cause })
+    }
+    this.#running.set(ending, atLeast)
+    try {
+      const stop = ending.signal
+      const answer = await headOf(call, { stop }).catch(error => Promise.reject(failure(error, 0)))
+      const { statusCode: status = 0, headers } = answer
+      const fault = headFault(answer, wanted)
+      if (fault !== '') throw this.#failure(wanted, fault, 'answer', { status })
+      const body = await bodyOf(answer, maxAnswerBytes).catch(error => Promise.reject(failure(error, status)))
+      return { text: body.toString(), contentType: headers['content-type'] ?? '' }
+    } finally {
+      this.#running.delete(ending)
+      call.destroy()
+    }
   }
 
   #failure(
@@ -273,21 +259,10 @@ function headFault({ statusCode, headers }: IncomingMessage, { signature }: Meta
   if (statusCode !== 200) return `HTTP ${statusCode}`
   if (signature !== undefined && headers[signature[0]] !== signature[1])
     return `another server answers: there is no header ${signature[0]}: ${signature[1]}`
-  if (Number(headers['content-length'] ?? 0) > maxAnswerBytes) return tooLarge
+  if (Number(headers['content-length'] ?? 0) > maxAnswerBytes)
+    return `the answer is larger than ${maxAnswerBytes} bytes`
   const encoding = headers['content-encoding'] ?? 'identity'
   return encoding === 'identity' ? '' : `the answer is compressed (${encoding.slice(0, 32)})`
-}
-
-const tooLarge = `the answer is larger than ${maxAnswerBytes} bytes`
-
-/** Tells the text, or why there is none. May tell more than once; the first word counts. */
-function readBody(message: IncomingMessage, tell: (text: string, fault: string) => void): void {
-  const body = new GatheredBytes(maxAnswerBytes)
-  message.on('data', (chunk: Buffer) => {
-    if (!body.add(chunk)) tell('', tooLarge)
-  })
-  message.on('error', error => tell('', `the answer broke off: ${faultText(error)}`))
-  message.once('end', () => tell(body.bytes.toString(), ''))
 }
 
 /** Whether a JSON text has more than `maxParts` values, at any depth. */

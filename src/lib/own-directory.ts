@@ -110,7 +110,8 @@ function refuse(path: string, { uid, gid, mode, dev }: Stats, above: Stats, isOw
     throw new Error(`group ${gid} may write to ${path}; chmod g-w ${path}`)
 }
 
-function isTrusted(user: number): boolean {
+/** Whether what a user made is as good as svc's own: root's, and that of svc's user. */
+export function isTrusted(user: number): boolean {
   return user === 0 || user === process.geteuid?.()
 }
 

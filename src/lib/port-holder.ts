@@ -1,5 +1,5 @@
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { isIP } from 'node:net'
+import { linkText, sortedNames, textOfFile } from './if-there.ts'
 
 /** The process that listens on a TCP port. */
 export interface PortHolder {
@@ -12,14 +12,15 @@ export interface PortHolder {
 export function portHolder(port: number, proc = '/proc'): PortHolder | undefined {
   const sockets = new Set<string>()
   for (const table of ['tcp', 'tcp6']) {
-    for (const { inode } of listeners(read(`${proc}/net/${table}`), port)) sockets.add(`socket:[${inode}]`)
+    for (const { inode } of listeners(textOfFile(`${proc}/net/${table}`), port))
+      sockets.add(`socket:[${inode}]`)
   }
   if (sockets.size === 0) return undefined
-  for (const pid of list(proc)) {
+  for (const pid of sortedNames(proc)) {
     if (!/^\d+$/.test(pid)) continue
     const fds = `${proc}/${pid}/fd`
-    if (!list(fds).some(fd => sockets.has(link(`${fds}/${fd}`)))) continue
-    return { pid: Number(pid), name: read(`${proc}/${pid}/comm`).trim() || 'unknown' }
+    if (!sortedNames(fds).some(fd => sockets.has(linkText(`${fds}/${fd}`)))) continue
+    return { pid: Number(pid), name: textOfFile(`${proc}/${pid}/comm`).trim() || 'unknown' }
   }
   return undefined
 }
@@ -35,7 +36,7 @@ export function listeningUsers(port: number, host: string, proc = '/proc'): numb
   const takes = (address: string) =>
     wanted === undefined || /^0+$/.test(address) || address.slice(-8) === wanted
   return ['tcp', 'tcp6']
-    .flatMap(table => listeners(read(`${proc}/net/${table}`), port))
+    .flatMap(table => listeners(textOfFile(`${proc}/net/${table}`), port))
     .flatMap(({ address, user }) => (takes(address) ? [user] : []))
 }
 
@@ -59,29 +60,4 @@ export function listeners(table: string, port: number): Listener[] {
     if (inode !== undefined) found.push({ inode, user: Number(user), address })
   }
   return found
-}
-
-// Processes come and go while they are read, and some are another user's: what cannot be read is not there.
-function read(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return ''
-  }
-}
-
-function list(path: string): string[] {
-  try {
-    return readdirSync(path)
-  } catch {
-    return []
-  }
-}
-
-function link(path: string): string {
-  try {
-    return readlinkSync(path)
-  } catch {
-    return ''
-  }
 }

@@ -1,4 +1,5 @@
 import { BlockList, isIP } from 'node:net'
+import { bareHost } from './host-port.ts'
 
 /** A proxy that opens tunnels (CONNECT, RFC 9110, section 9.3.6). */
 export interface ProxyTarget {
@@ -58,7 +59,7 @@ export function proxyFromUrl(value: string, name: string): ProxyTarget {
     throw new Error(`cannot use the proxy of ${name}: the scheme ${scheme} is not known; write http or https`)
   const secure = scheme === 'https'
   return {
-    host: unbracketed(url.hostname),
+    host: bareHost(url.hostname),
     port: url.port === '' ? (secure ? 443 : 80) : Number(url.port),
     secure,
     authorization: basicAuthorization(url, name),
@@ -116,10 +117,10 @@ function splitPort(entry: string): { host: string; port: number } {
   if (isIP(entry) === 6) return { host: entry, port: 0 }
   const colon = entry.lastIndexOf(':')
   const digits = entry.slice(colon + 1)
-  if (colon < 0 || digits.length > 5 || !/^\d+$/.test(digits)) return { host: unbracketed(entry), port: 0 }
+  if (colon < 0 || digits.length > 5 || !/^\d+$/.test(digits)) return { host: bareHost(entry), port: 0 }
   const host = entry.slice(0, colon)
   // An IPv6 range such as fd00::/8 has colons, too, but ends in its length and never gets here.
-  return { host: unbracketed(host), port: Number(digits) }
+  return { host: bareHost(host), port: Number(digits) }
 }
 
 /** Of an address or a range; undefined for a name. IPv4 written as IPv6 is found, too. */
@@ -140,10 +141,6 @@ function addressList(text: string): BlockList | undefined {
 function inList(list: BlockList, host: string): boolean {
   const version = isIP(host)
   return version !== 0 && list.check(host, version === 6 ? 'ipv6' : 'ipv4')
-}
-
-function unbracketed(host: string): string {
-  return host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host
 }
 
 function withoutDot(name: string): string {

@@ -1,5 +1,7 @@
 // Metrics kept in memory and written in the Prometheus text format 0.0.4 or as OpenMetrics 1.0.
 
+import { escapedHelp, labelText } from './label-text.ts'
+
 export type MetricType = 'counter' | 'gauge' | 'histogram'
 
 /** Adds one series of a family that is computed when it is read; label values in the order of their names. */
@@ -51,13 +53,23 @@ export class Histogram {
     this.counts[bucket]!++
     this.sum += value
   }
+
+  /** Of all observations. */
+  get count(): number {
+    let count = 0
+    for (const part of this.counts) count += part
+    return count
+  }
 }
 
 /** A metric with its series, one for each combination of label values. */
 export class Family<Child extends Counter | Gauge | Histogram> {
   readonly desc: Description
   private readonly make: () => Child
-  private readonly children = new Map<string, { child: Child; lines: readonly string[] }>()
+  private readonly children = new Map<
+    string,
+    { child: Child; values: readonly string[]; lines: readonly string[] }
+  >()
 
   constructor(desc: Description, make: () => Child) {
     check(desc)
@@ -78,7 +90,7 @@ export class Family<Child extends Counter | Gauge | Histogram> {
     if (this.children.size >= maxSeries && !values.every(value => value === 'other'))
       return this.labels(...values.map(() => 'other'))
     const child = this.make()
-    this.children.set(key, { child, lines: linePrefixes(this.desc, child, values) })
+    this.children.set(key, { child, values, lines: linePrefixes(this.desc, child, values) })
     return child
   }
 
@@ -89,6 +101,11 @@ export class Family<Child extends Counter | Gauge | Histogram> {
       else text += `${lines[0]}${number(child.value)}\n`
     }
     return text
+  }
+
+  read(emit: EmitSeries): void {
+    for (const { child, values } of this.children.values())
+      emit(child instanceof Histogram ? child.count : child.value, ...values)
   }
 }
 
@@ -103,6 +120,8 @@ export interface Description {
 interface Declared {
   readonly desc: Description
   write(openMetrics: boolean): string
+  /** Every series as it is now; of a histogram how much it counted. */
+  read(emit: EmitSeries): void
 }
 
 /** A set of metrics. Declaring one twice, or with a name that the formats do not allow, throws: both are mistakes in code. */
@@ -153,7 +172,7 @@ export class Registry {
       })
       return text
     }
-    this.add({ desc, write }, name)
+    this.add({ desc, write, read: collect }, name)
   }
 
   /** A histogram without labels that is kept elsewhere. */
@@ -166,12 +185,12 @@ export class Registry {
         header(desc, openMetrics) + histogramText(histogram, linePrefixes(desc, histogram, []), openMetrics)
       )
     }
-    this.add({ desc, write }, name)
+    this.add({ desc, write, read: emit => emit(observed().count) }, name)
   }
 
   /** What is declared, in order. */
-  get descriptions(): readonly Description[] {
-    return [...this.families.values()].map(({ desc }) => desc)
+  get declared(): readonly Pick<Declared, 'desc' | 'read'>[] {
+    return [...this.families.values()]
   }
 
   /** The whole page, in the order of declaration. */
@@ -200,18 +219,7 @@ function check(desc: Description): void {
 
 function header(desc: Description, openMetrics: boolean): string {
   const name = openMetrics && desc.type === 'counter' ? desc.name.slice(0, -'_total'.length) : desc.name
-  let help = desc.help.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')
-  if (openMetrics) help = help.replaceAll('"', '\\"')
-  return `# HELP ${name} ${help}\n# TYPE ${name} ${desc.type}\n`
-}
-
-function labelText(names: readonly string[], values: readonly string[]): string {
-  if (names.length === 0) return ''
-  return `{${names.map((name, i) => `${name}="${escapeLabel(values[i] ?? '')}"`).join(',')}}`
-}
-
-function escapeLabel(value: string): string {
-  return value.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('"', '\\"')
+  return `# HELP ${name} ${escapedHelp(desc.help, openMetrics)}\n# TYPE ${name} ${desc.type}\n`
 }
 
 /** What stands before each number of a series, so that writing a page is adding strings and numbers. */

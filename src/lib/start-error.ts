@@ -1,3 +1,5 @@
+import { causesOf } from './error-code.ts'
+
 /** Exit codes of every command: the one table, which help and documents are made from. */
 export const ExitCode = {
   ok: 0,
@@ -25,12 +27,10 @@ export const exitCodes: Readonly<Record<ExitCode, string>> = {
 
 /** The code of what failed: a right that the system says is missing has its own, behind however many causes. */
 export function exitCodeOf(error: unknown, otherwise: ExitCode = ExitCode.general): ExitCode {
-  let at = error
-  for (let depth = 0; at instanceof Error && depth < 8; depth++) {
+  for (const at of causesOf(error)) {
     if (at instanceof StartError) return at.exitCode
-    const { code } = at as NodeJS.ErrnoException
+    const code = at instanceof Error ? (at as NodeJS.ErrnoException).code : undefined
     if (code === 'EACCES' || code === 'EPERM') return ExitCode.permission
-    at = at.cause
   }
   return otherwise
 }

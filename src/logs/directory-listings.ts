@@ -1,8 +1,8 @@
 import type { Dirent } from 'node:fs'
 import { opendir } from 'node:fs/promises'
 import { FairShare } from '../lib/fair-share.ts'
+import type { Turn } from '../lib/turn.ts'
 import { sharing } from './log-owner.ts'
-import type { Slices } from './slices.ts'
 
 /** Matches of one name of a pattern in one directory. */
 export interface Listing {
@@ -92,7 +92,7 @@ export class DirectoryListings {
   }
 
   /** Lists a directory. `anew`: even if it did not change. A directory that cannot be read has no names. */
-  async list(question: Question, anew: boolean, slices: Slices): Promise<Listing> {
+  async list(question: Question, anew: boolean, turn: Turn): Promise<Listing> {
     const key = `${question.name.text} ${question.directory}`
     const met = this.#current.get(key)
     if (met !== undefined) return met
@@ -103,7 +103,7 @@ export class DirectoryListings {
       return known
     }
     this.#forget(this.#before, key)
-    const listing = await this.#read(question, slices)
+    const listing = await this.#read(question, turn)
     this.#current.set(key, listing)
     this.bytes += listing.bytes
     return listing
@@ -137,7 +137,7 @@ export class DirectoryListings {
     return known.changedMs === changedMs && known.listedMs - changedMs > tickMs
   }
 
-  async #read({ directory, owner, changedMs, name }: Question, slices: Slices): Promise<Kept> {
+  async #read({ directory, owner, changedMs, name }: Question, turn: Turn): Promise<Kept> {
     const files: string[] = []
     const directories: string[] = []
     let links = noLinks
@@ -165,7 +165,7 @@ export class DirectoryListings {
             bytes += linkBytes
           }
         }
-        await slices.rest()
+        await turn.rest()
       }
     }
     isLeft = !(await unlessHeld(readAll(), () => this.#isHeld(directory || '/')))

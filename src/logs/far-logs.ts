@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs'
 import type { FarFiles } from '../kernel/far-files.ts'
 import { FarPaths, type Mount, parseMounts } from '../kernel/mounts.ts'
+import { within } from '../lib/within.ts'
 
 /** Maximum wait of a reading round for responses, in milliseconds; a mount without one counts as working until then. */
 const patienceMs = 250
@@ -63,12 +64,7 @@ export class FarLogs {
       this.#ask(used)
       if (!used.isLate) waiting.push([used, used.answer])
     }
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<void>(resolve => {
-      timer = setTimeout(resolve, patienceMs)
-    })
-    await Promise.race([Promise.all(waiting.map(([, answer]) => answer)), late])
-    clearTimeout(timer)
+    await within(patienceMs, Promise.all(waiting.map(([, answer]) => answer)))
     // By the awaited response, not by the time: timers may be early.
     for (const [used, answer] of waiting) if (used.answer === answer) used.isLate = answer !== undefined
   }

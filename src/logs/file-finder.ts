@@ -1,10 +1,10 @@
 import { lstatSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { FairShare } from '../lib/fair-share.ts'
+import { Turn } from '../lib/turn.ts'
 import { DirectoryListings, type Listing } from './directory-listings.ts'
 import { logOwner, sharing } from './log-owner.ts'
 import { matchesPath, type PathPattern, pathPatterns } from './path-pattern.ts'
-import { Slices } from './slices.ts'
 
 /** A regular file that matches a pattern. */
 export interface FoundFile {
@@ -47,7 +47,7 @@ interface Walk {
   readonly pattern: string
   readonly names: PathPattern
   readonly anew: boolean
-  readonly slices: Slices
+  readonly turn: Turn
 }
 
 /**
@@ -97,19 +97,19 @@ export class FileFinder {
    * path.
    */
   async find(patterns: readonly string[], anew = false): Promise<FoundFile[]> {
-    const slices = new Slices(sliceMs)
+    const turn = new Turn(sliceMs)
     this.leftOut = { files: 0, directories: 0 }
     this.over = ''
     this.listings.begin()
     for (const pattern of patterns)
-      for (const names of this.namesOf(pattern)) await this.walk({ pattern, names, anew, slices })
+      for (const names of this.namesOf(pattern)) await this.walk({ pattern, names, anew, turn })
     this.listings.end()
     const found = [...this.found.values()]
     this.found.clear()
     this.detours.clear()
     this.keysOf.clear()
     this.share.clear()
-    this.workedMs = slices.totalMs
+    this.workedMs = turn.workedMs
     return found
   }
 
@@ -134,12 +134,12 @@ export class FileFinder {
   }
 
   private async walk(walk: Walk): Promise<void> {
-    const { names, slices } = walk
+    const { names, turn } = walk
     // For each directory on the way, the rest to visit.
     const ways: Iterator<Step>[] = [[{ directory: '', index: 0, depth: 0, user: '' }].values()]
     const visited = new Set<string>()
     for (let way = ways.at(-1); way !== undefined; way = ways.at(-1)) {
-      await slices.rest()
+      await turn.rest()
       const next = way.next()
       if (next.done) {
         ways.pop()
@@ -166,17 +166,13 @@ export class FileFinder {
   /** Takes the files of a directory, and returns the directories to visit next. */
   private async enter(step: Step, walk: Walk): Promise<Iterator<Step> | undefined> {
     const { directory, index, depth } = step
-    const { names, slices, anew } = walk
+    const { names, turn, anew } = walk
     const name = names[index]!
     const stats = this.isHeld(directory || '/') ? undefined : statsOf(directory || '/')
     if (stats === undefined) return undefined
     const user = step.user || (stats.uid === 0 ? '' : logOwner(directory, stats.uid))
     const owner = user || directory || '/'
-    const listing = await this.listings.list(
-      { directory, owner, changedMs: stats.mtimeMs, name },
-      anew,
-      slices,
-    )
+    const listing = await this.listings.list({ directory, owner, changedMs: stats.mtimeMs, name }, anew, turn)
     if (listing.isCut) {
       this.leftOut.directories++
       this.over ||= `directory entries over the limit of ${this.limits.entries}, for example in ${directory}`
@@ -184,7 +180,7 @@ export class FileFinder {
     const isLast = index === names.length - 1
     const files = isLast ? listing.files : []
     for (let at = 0; at < files.length; at++) {
-      await slices.rest()
+      await turn.rest()
       const file = files[at]!
       const path = `${directory}/${file}`
       if (this.isHeld(directory || '/')) break

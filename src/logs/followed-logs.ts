@@ -1,4 +1,5 @@
 import type { Stats } from 'node:fs'
+import { Turn } from '../lib/turn.ts'
 import { UnderWay } from '../lib/under-way.ts'
 import type { FarLogs } from './far-logs.ts'
 import { type FoundFile, fileKey, type HoldsPath, statsOf } from './file-finder.ts'
@@ -12,7 +13,6 @@ import { LogWarnings } from './log-warnings.ts'
 import { OpenFiles } from './open-files.ts'
 import { remains } from './remains.ts'
 import { isCompressed } from './rotation.ts'
-import { Slices } from './slices.ts'
 import { type LeftOut, SourceFiles } from './source-files.ts'
 import {
   copyBefore,
@@ -73,8 +73,8 @@ export class FollowedLogs {
   private unplaced = 0
   private hasTakenUp = false
   private readonly searches = new UnderWay()
-  /** Slices of all searches for the files of logs. */
-  private readonly slices = new Slices(1)
+  /** Turn of all searches for the files of logs. */
+  private readonly turn = new Turn(1)
   private readonly warnings: LogWarnings
 
   constructor(options: FollowedLogsOptions) {
@@ -98,7 +98,7 @@ export class FollowedLogs {
 
   /** Approximate time since the start spent on searches for rotated files, in milliseconds. */
   get searchedMs(): number {
-    return this.slices.totalMs
+    return this.turn.workedMs
   }
 
   get openFiles(): number {
@@ -170,11 +170,11 @@ export class FollowedLogs {
 
   /** Followed logs come before new ones: a new file at their path belongs to them, whatever other path leads to it. */
   private async compareAll(found: ReadonlyMap<string, [FoundFile, LogSource]>): Promise<void> {
-    const slices = new Slices(1)
+    const turn = new Turn(1)
     const meant = new Set<string>()
     for (const [{ stats }] of found.values()) meant.add(fileKey(stats.dev, stats.ino))
     for (const log of this.logs.values()) {
-      await slices.rest()
+      await turn.rest()
       if (!found.has(log.path) && this.isHeld(log.path)) continue
       const now = Date.now()
       const entry = found.get(log.path)
@@ -195,11 +195,11 @@ export class FollowedLogs {
   }
 
   private async attachAll(found: ReadonlyMap<string, [FoundFile, LogSource]>, anew: boolean): Promise<void> {
-    const slices = new Slices(1)
+    const turn = new Turn(1)
     const before = this.sourceFiles.patternsBefore
     const refused = anew ? new Map<string, boolean>() : this.refused
     for (const [path, [file, source]] of found) {
-      await slices.rest()
+      await turn.rest()
       const { dev, ino, birthtimeMs } = file.stats
       // Another path to it may be accepted.
       const key = `${fileKey(dev, ino)} ${path}`
@@ -362,7 +362,7 @@ export class FollowedLogs {
       isKnown,
       positions: this.positions,
       buffer: this.buffer,
-      slices: this.slices,
+      turn: this.turn,
       isFollowed: stats => this.owners.find(stats) !== undefined,
       isLog: path => path !== log.path && this.logs.has(path),
       isHeld: this.isHeld,
@@ -439,7 +439,7 @@ export class FollowedLogs {
   private guard(log: FollowedLog, work: () => Promise<void>): Promise<void> {
     if (log.isArranging) return Promise.resolve()
     log.isArranging = true
-    this.slices.begin()
+    this.turn.begin()
     return this.searches
       .run(work)
       .catch(error => this.warnings.failed(log.path, error))
@@ -476,7 +476,7 @@ export class FollowedLogs {
   /** Searches for a closed file that has moved. */
   private async search(log: FollowedLog, file: LogFile): Promise<void> {
     if (this.logs.get(log.path) !== log) return
-    const name = await whereabouts(log.path, file, { slices: this.slices, isHeld: this.isHeld })
+    const name = await whereabouts(log.path, file, { turn: this.turn, isHeld: this.isHeld })
     if (name !== undefined) {
       // It exists but cannot be opened: the next scan tries again.
       if (name === file.name) this.awake.delete(log)

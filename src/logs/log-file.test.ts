@@ -12,9 +12,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { loadNative, Unsupported } from '../kernel/native.ts'
+import { Turn } from '../lib/turn.ts'
 import { LogFile, lineBuffer } from './log-file.ts'
 import { siblings } from './rotation.ts'
-import { Slices } from './slices.ts'
 
 function scratch(t: TestContext): string {
   const directory = mkdtempSync(join(tmpdir(), 'svc-log-file-'))
@@ -82,7 +82,7 @@ test('a link that has the name of a rotated file is none', async t => {
   writeFileSync(join(directory, 'app.log'), '')
   writeFileSync(join(directory, 'app.log.1'), '')
   symlinkSync(join(directory, 'secret'), join(directory, 'app.log.2'))
-  const found = await siblings(join(directory, 'app.log'), new Slices(1), () => false)
+  const found = await siblings(join(directory, 'app.log'), new Turn(1), () => false)
   assert.deepEqual(
     found.map(({ suffix }) => suffix),
     ['1'],

@@ -1,15 +1,14 @@
-import { setImmediate as turn } from 'node:timers/promises'
 import type { ShareLosses } from '../lib/fair-share.ts'
 import { TokenBucket } from '../lib/token-bucket.ts'
+import { Turn } from '../lib/turn.ts'
+import { within } from '../lib/within.ts'
 import type { FarLogs } from './far-logs.ts'
 import { FollowedLogs } from './followed-logs.ts'
 import type { LogSource } from './line-reader.ts'
 import { type LineBuffer, type LogFile, lineBuffer, type NextData } from './log-file.ts'
 import type { LogPositions, Position } from './log-positions.ts'
 import { LogTurns } from './log-turns.ts'
-import { Slices } from './slices.ts'
 import type { LeftOut } from './source-files.ts'
-import { within } from './within.ts'
 
 export interface LogFollowerOptions {
   readonly sources: readonly LogSource[]
@@ -117,7 +116,7 @@ export class LogFollower {
   /** Undefined without a rate limit. */
   private bucket: TokenBucket | undefined
   private rarer = 1
-  private readonly slices = new Slices(sliceMs)
+  private readonly turn = new Turn(sliceMs)
   private isHurried = false
   private isStopping = false
   private wake: () => void = () => undefined
@@ -152,12 +151,12 @@ export class LogFollower {
     await this.running
     await this.looking
     // A file system that stopped responding may block a search.
-    await within(stopMs, () => this.found.idle())
+    await within(stopMs, this.found.idle())
     for (const log of this.found.logs.values()) log.flush(true)
-    await within(stopMs, async () => {
-      await this.committing
-      await this.commit()
-    })
+    await within(
+      stopMs,
+      Promise.resolve(this.committing).then(() => this.commit()),
+    )
     this.found.close()
     this.options.far.close()
   }
@@ -179,7 +178,7 @@ export class LogFollower {
 
   /** Approximate time since the start spent on reading and processing lines, in milliseconds. */
   get busyMs(): number {
-    return this.slices.totalMs + this.found.searchedMs
+    return this.turn.workedMs + this.found.searchedMs
   }
 
   get state(): LogFollowerState {
@@ -227,11 +226,11 @@ export class LogFollower {
       await this.options.far.ask()
       this.lookInTime()
       this.commitInTime()
-      this.slices.begin()
+      this.turn.begin()
       const isMore = await this.readAll()
       this.flushInTime()
-      this.slices.end()
-      if (isMore) await turn()
+      this.turn.end()
+      if (isMore) await this.turn.next()
       else await this.sleep(this.isPaused || this.isSpent || this.isHurried ? pausedMs : pollMs)
     }
   }
@@ -250,7 +249,7 @@ export class LogFollower {
 
   /** One turn of every owner of logs. True if there is more data. */
   private async readAll(): Promise<boolean> {
-    const { buffer, slices } = this
+    const { buffer, turn } = this
     const { awake } = this.found
     let isMore = false
     for (const logs of this.turns.owners(awake)) {
@@ -262,7 +261,7 @@ export class LogFollower {
           const hasRead = this.found.step(log)
           this.bucket?.charge(buffer.readBytes - before)
           if (hasRead) this.turns.read(log, awake)
-          await slices.rest()
+          await turn.rest()
           if (!hasRead) break
           left--
         }
@@ -329,8 +328,8 @@ export class LogFollower {
   /** Saves the positions of all files, once their records are secured. */
   private async commit(): Promise<void> {
     const finished = [...this.found.owners.finished]
-    const slices = new Slices(sliceMs)
-    const positions = await this.unkept(slices)
+    const turn = new Turn(sliceMs)
+    const positions = await this.unkept(turn)
     if (positions.length > 0) {
       try {
         await this.options.secured()
@@ -339,10 +338,10 @@ export class LogFollower {
         for (const [file] of positions) file.kept = undefined
         return
       }
-      slices.begin()
+      turn.begin()
       for (const [file, position] of positions) {
         if (this.found.owners.has(file)) this.positions.set(position)
-        await slices.rest()
+        await turn.rest()
       }
     }
     this.found.owners.forget(finished)
@@ -350,7 +349,7 @@ export class LogFollower {
   }
 
   /** Positions that have changed since they were saved. */
-  private async unkept(slices: Slices): Promise<[LogFile, Position][]> {
+  private async unkept(turn: Turn): Promise<[LogFile, Position][]> {
     const positions: [LogFile, Position][] = []
     const now = Date.now()
     for (const [file, path] of this.found.files()) {
@@ -361,7 +360,7 @@ export class LogFollower {
         kept.fingerprintLength === file.fingerprintLength &&
         now - kept.atMs < seenMs
       if (!isKept) positions.push([file, file.positionAt(path, position)])
-      await slices.rest()
+      await turn.rest()
     }
     return positions
   }

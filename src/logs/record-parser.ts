@@ -1,3 +1,4 @@
+import { isZero } from '../lib/is-zero.ts'
 import type { LogRecord } from '../model/log.ts'
 import { withoutControlSequences } from './control-sequences.ts'
 import { JsonFields } from './json-fields.ts'
@@ -75,9 +76,4 @@ function looksLikeObject(text: string): boolean {
 
 function isBlank(code: number): boolean {
   return code === 0x20 || code === 0x09 || code === 0x0a || code === 0x0d
-}
-
-function isZero(id: Uint8Array): boolean {
-  for (let i = 0; i < id.length; i++) if (id[i] !== 0) return false
-  return true
 }

@@ -1,11 +1,11 @@
 import type { Stats } from 'node:fs'
 import { dirname } from 'node:path'
+import { Turn } from '../lib/turn.ts'
 import { type FoundFile, type HoldsPath, statsOf } from './file-finder.ts'
 import type { LogSource } from './line-reader.ts'
 import { logOwner } from './log-owner.ts'
 import type { LogPositions } from './log-positions.ts'
 import { byAge, type Sibling, siblings, tickMs } from './rotation.ts'
-import { Slices } from './slices.ts'
 import type { SourceFiles } from './source-files.ts'
 
 export interface RemainsOptions {
@@ -28,13 +28,13 @@ export interface Remains {
  */
 export async function remains(options: RemainsOptions): Promise<Remains[]> {
   const { positions, sourceFiles, isHeld } = options
-  const slices = new Slices(1)
+  const turn = new Turn(1)
   const found: Remains[] = []
   for (const path of positions.paths()) {
-    await slices.rest()
+    await turn.rest()
     const source = isHeld(path) ? undefined : sourceFiles.sourceOf(path)
     if (source === undefined || statsOf(path) !== undefined) continue
-    const last = await lastOf(path, options, slices)
+    const last = await lastOf(path, options, turn)
     if (last === undefined) continue
     const { path: name, stats } = last
     const pattern = sourceFiles.patternOf(source, path) ?? ''
@@ -46,19 +46,19 @@ export async function remains(options: RemainsOptions): Promise<Remains[]> {
 async function lastOf(
   path: string,
   { positions, isHeld }: RemainsOptions,
-  slices: Slices,
+  turn: Turn,
 ): Promise<Sibling | undefined> {
   const sinceMs = positions.ofPath(path).at(-1)?.currentMs ?? Number.POSITIVE_INFINITY
   const isKnown = ({ dev, ino }: Stats) => positions.at(dev, ino)?.path === path
   try {
     // The owner: a file of another user is never taken as a successor. If no file is left, the directory determines it.
-    const known = await siblings(path, slices, isHeld, isKnown)
+    const known = await siblings(path, turn, isHeld, isKnown)
     const users = new Set([0, ...known.map(({ stats }) => stats.uid)])
     const directory = known.length > 0 ? undefined : statsOf(dirname(path))
     if (directory !== undefined) users.add(directory.uid)
     const isOfLog = ({ stats, isCompressed, isRotated }: Sibling) =>
       !isCompressed && (isKnown(stats) || (isRotated && stats.mtimeMs >= sinceMs - tickMs))
-    const found = await siblings(path, slices, isHeld, ({ uid }) => users.has(uid))
+    const found = await siblings(path, turn, isHeld, ({ uid }) => users.has(uid))
     return found.filter(isOfLog).sort(byAge).at(-1)
   } catch {
     // Its directory cannot be read now: the files are found when the log is written again.

@@ -1,10 +1,11 @@
 // Names of rotated log files, and the order in which they were written.
 
-import { realpathSync, type Stats } from 'node:fs'
+import type { Stats } from 'node:fs'
 import { opendir } from 'node:fs/promises'
 import { basename, dirname, extname } from 'node:path'
+import { realPath } from '../lib/if-there.ts'
+import type { Turn } from '../lib/turn.ts'
 import { type HoldsPath, statsOf } from './file-finder.ts'
-import type { Slices } from './slices.ts'
 
 /** Step of the clock of a file system, in milliseconds: a file may appear older by one step. */
 export const tickMs = 20
@@ -38,11 +39,11 @@ export function isCompressed(path: string): boolean {
  */
 export async function siblings(
   path: string,
-  slices: Slices,
+  turn: Turn,
   isHeld: HoldsPath,
   isMeant: (stats: Stats) => boolean = () => true,
 ): Promise<Sibling[]> {
-  const real = realPath(path)
+  const real = realPath(path, path)
   const directory = dirname(real)
   const base = basename(real)
   const names: { readonly name: string; readonly suffix: string }[] = []
@@ -50,7 +51,7 @@ export async function siblings(
   try {
     for await (const entry of await opendir(directory, { bufferSize: 256 })) {
       if (++entries > maxEntries) break
-      await slices.rest()
+      await turn.rest()
       const { name } = entry
       const suffix = suffixOf(name, base)
       // Rotators make no links, and a link of another user could expose any file.
@@ -65,7 +66,7 @@ export async function siblings(
   const found: Sibling[] = []
   for (const { name, suffix } of names) {
     if (found.length >= maxSiblings) break
-    await slices.rest()
+    await turn.rest()
     const path = `${directory}/${name}`
     const stats = isHeld(path, true) ? undefined : statsOf(path)
     if (!stats?.isFile() || !isMeant(stats)) continue
@@ -112,13 +113,4 @@ function suffixOf(name: string, base: string): string | undefined {
 function sequence(suffix: string): number {
   const number = /^\d{1,4}(?!\d)/.exec(suffix)
   return number ? Number(number[0]) : 0
-}
-
-/** Target of a path; the path itself if it cannot be resolved. */
-export function realPath(path: string): string {
-  try {
-    return realpathSync(path)
-  } catch {
-    return path
-  }
 }

@@ -3,9 +3,9 @@ import { mkdtempSync, renameSync, rmSync, statSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { Turn } from '../lib/turn.ts'
 import { LogFile, lineBuffer } from './log-file.ts'
 import { LogPositions } from './log-positions.ts'
-import { Slices } from './slices.ts'
 import { type Question, succession } from './succession.ts'
 
 interface Scene {
@@ -40,7 +40,7 @@ function scene(t: TestContext, atLook: (directory: string, look: number) => void
     isKnown: false,
     positions,
     buffer,
-    slices: new Slices(1),
+    turn: new Turn(1),
     isFollowed: () => false,
     isLog: () => false,
     // It is asked for the directory before each look and after it, and for each file in between.

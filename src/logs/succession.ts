@@ -3,11 +3,12 @@
 import type { Stats } from 'node:fs'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { realPath } from '../lib/if-there.ts'
+import type { Turn } from '../lib/turn.ts'
 import { type HoldsPath, statsOf } from './file-finder.ts'
 import { type Fingerprint, type LineBuffer, LogFile } from './log-file.ts'
 import type { LogPositions, Position } from './log-positions.ts'
-import { byAge, realPath, type Sibling, siblings, tickMs } from './rotation.ts'
-import type { Slices } from './slices.ts'
+import { byAge, type Sibling, siblings, tickMs } from './rotation.ts'
 
 /** Maximum waiting files that are kept open, so that they can still be read after a rotator removes them. */
 const maxKeptOpen = 32
@@ -39,7 +40,7 @@ export interface Question {
   readonly isKnown: boolean
   readonly positions: LogPositions
   readonly buffer: LineBuffer
-  readonly slices: Slices
+  readonly turn: Turn
   /** Whether a file is already followed. */
   isFollowed(stats: Stats): boolean
   /** Whether a path is that of another log. */
@@ -63,9 +64,9 @@ export async function succession(question: Question): Promise<Succession> {
     if (stoodStill(changedMs, directoryChangedMs(question)) || looks === maxLooks || !question.mayLookAgain())
       return result
     for (const file of result.before) file.close()
-    question.slices.end()
+    question.turn.end()
     await sleep(tickMs)
-    question.slices.begin()
+    question.turn.begin()
   }
 }
 
@@ -80,7 +81,7 @@ function stoodStill(beforeMs: number, afterMs: number): boolean {
 
 /** Change time of the log's directory (ctime, which users cannot set), in milliseconds; 0 if unknown. */
 function directoryChangedMs({ path, isHeld }: Question): number {
-  const directory = dirname(realPath(path))
+  const directory = dirname(realPath(path, path))
   return isHeld(directory) ? 0 : (statsOf(directory)?.ctimeMs ?? 0)
 }
 
@@ -89,7 +90,7 @@ async function asFound(question: Question): Promise<Succession> {
   // Files with saved positions are kept, whoever owns them now.
   const all = await siblings(
     question.path,
-    question.slices,
+    question.turn,
     question.isHeld,
     stats => isOwn(question, stats) || known.some(({ inode }) => inode === stats.ino),
   )
@@ -165,9 +166,7 @@ export async function copyBefore(
   sinceMs: number,
 ): Promise<LogFile | undefined> {
   if (was.length === 0) return undefined
-  const found = await siblings(question.path, question.slices, question.isHeld, stats =>
-    isOwn(question, stats),
-  )
+  const found = await siblings(question.path, question.turn, question.isHeld, stats => isOwn(question, stats))
   const remembered = { fingerprint: was.digest, fingerprintLength: was.length, offset }
   const file = copyOf(question, found, remembered, sinceMs - clockMs)?.[1]
   if (file === undefined || file.size > offset) return file
@@ -255,10 +254,10 @@ function ordered(files: [Sibling, LogFile][]): LogFile[] {
 export async function whereabouts(
   path: string,
   file: LogFile,
-  { slices, isHeld }: Pick<Question, 'slices' | 'isHeld'>,
+  { turn, isHeld }: Pick<Question, 'turn' | 'isHeld'>,
 ): Promise<string | undefined> {
   if (isThere(path, file)) return path
-  const [found] = await siblings(path, slices, isHeld, stats => file.isAt(stats))
+  const [found] = await siblings(path, turn, isHeld, stats => file.isAt(stats))
   return found?.path
 }
 

@@ -1,3 +1,4 @@
+import type { StatusName } from '../lib/grpc-status.ts'
 import type { Signal } from './signal.ts'
 
 /** How a request's body is compressed, as `content-encoding` and `grpc-encoding` name it. */
@@ -41,13 +42,15 @@ export interface Receipt {
   readonly httpStatus?: number
 }
 
+/**
+ * `error_type` of the metrics: a gRPC status in lower case (`unavailable`), `http_` and a status, or a fault of the
+ * transport (`connect`, `tls`). `too_large` is a request that is above the receiver's limit, whatever it calls that.
+ */
+export type SendFault = StatusName | `http_${number}` | 'connect' | 'dns' | 'tls' | 'too_large'
+
 /** A batch that was not delivered. `retryable` follows the tables of the OTLP specification. */
 export class SendError extends Error {
-  /**
-   * `error_type` of the metrics: a gRPC status in lower case (`unavailable`), `http_` and a status, or a fault of the
-   * transport (`connect`, `tls`). `too_large` is a request that is above the receiver's limit, whatever it calls that.
-   */
-  readonly type: string
+  readonly type: SendFault
   readonly retryable: boolean
   /** What the server asked to wait (RetryInfo, Retry-After), in milliseconds; 0 when it said nothing. */
   readonly retryAfterMs: number
@@ -58,7 +61,7 @@ export class SendError extends Error {
   constructor(
     message: string,
     options: {
-      type: string
+      type: SendFault
       retryable: boolean
       retryAfterMs?: number
       limitBytes?: number

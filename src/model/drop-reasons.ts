@@ -18,8 +18,7 @@ const rising =
 const framing = 'svc explain PORT; it passes with new connections'
 const page = 'fix what the target tells: GET /status/targets'
 
-/** By the label `reason` of `svc_*_dropped_total`. Statuses of a receiver have names of their own: `ofReceiver`. */
-export const dropReasons: Readonly<Record<string, DropReason>> = {
+const reasons = {
   no_endpoint: {
     place: 'pipeline',
     means: 'no receiver is configured for this signal, so it is shown on this host only',
@@ -215,6 +214,21 @@ export const dropReasons: Readonly<Record<string, DropReason>> = {
     means: 'a sample does not fit the type that the page declares',
     hint: page,
   },
+} as const satisfies Readonly<Record<string, DropReason>>
+
+/** The label `reason` of `svc_*_dropped_total`. Statuses of a receiver have names of their own: `ofReceiver`. */
+export type DropReasonName = keyof typeof reasons
+
+export const dropReasons: Readonly<Record<DropReasonName, DropReason>> = reasons
+
+/** Reasons of a place. */
+export type ReasonAt<P extends DropPlace> = {
+  [Name in DropReasonName]: (typeof reasons)[Name]['place'] extends P ? Name : never
+}[DropReasonName]
+
+/** The reason of a name that the books have; undefined: a receiver's own, see `ofReceiver`. */
+export function reasonNamed(name: string): DropReason | undefined {
+  return Object.hasOwn(reasons, name) ? dropReasons[name as DropReasonName] : undefined
 }
 
 /** What all statuses have in common by which a receiver refuses a batch for good (`invalid_argument`, `http_400`). */

@@ -1,4 +1,5 @@
 import type { Batch } from '../model/batch.ts'
+import type { DropReasonName } from '../model/drop-reasons.ts'
 
 /** A batch in a queue. Times are milliseconds of `performance.now()`, which is monotonic. */
 export interface Entry {
@@ -16,7 +17,7 @@ export interface Entry {
 }
 
 /** Called with items of batches that left the queue undelivered, by a limit or a fault. */
-export type Dropped = (reason: string, items: number) => void
+export type Dropped = (reason: DropReasonName, items: number) => void
 
 /**
  * Batches of one signal between the batcher and the senders, first in, first out. Two that share a lane are never
@@ -77,7 +78,7 @@ export interface BatchQueue {
   /** Stores a copy of a batch that the receiver rejected for good, if the queue has dead letters. */
   bury(batch: Batch, why: string): void
   /** Drops all batches, those in flight included. */
-  clear(reason: string): void
+  clear(reason: DropReasonName): void
   /**
    * Closes the queue; no calls may follow. Resolves with the items that survive the process (0 in memory); the others
    * are dropped with the reason `shutdown`.

@@ -1,4 +1,5 @@
 import type { Batch } from '../model/batch.ts'
+import type { DropReasonName } from '../model/drop-reasons.ts'
 import type { MetricTemplate, PreparedMetric, Sent } from '../model/prepared-metric.ts'
 import type { Resource, Scope } from '../model/resource.ts'
 import type { Account } from './ledger.ts'
@@ -112,7 +113,7 @@ export class Batcher<T> implements Intake<T> {
   #bytes = 0
   #limits: BatchLimits = { maxItems: 1, maxBytes: 0, timeoutMs: 0 }
   /** Reason why items are dropped immediately; '' while they are accepted. */
-  #refusal = 'no_endpoint'
+  #refusal: DropReasonName | '' = 'no_endpoint'
   #process: Process<T> | undefined
   /** Incremented at each change of the fields above, which invalidates earlier preparations. */
   #epoch = 0
@@ -202,7 +203,7 @@ export class Batcher<T> implements Intake<T> {
   }
 
   /** Passes on the current batch; later items are dropped with the reason, and processed only for watchers. */
-  refuse(reason: string, process?: Process<T>): void {
+  refuse(reason: DropReasonName, process?: Process<T>): void {
     this.cut()
     this.#process = process
     this.#refusal = reason

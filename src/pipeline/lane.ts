@@ -1,3 +1,4 @@
+import { within } from '../lib/within.ts'
 import type { Batch, Sender } from '../model/batch.ts'
 import type { Signal } from '../model/signal.ts'
 import type { BatchQueue, Dropped } from './batch-queue.ts'
@@ -269,7 +270,14 @@ export class Lane<T> {
 
   /** Whether all batches cut so far are in the queue within so many milliseconds. */
   async #packed(ms: number): Promise<boolean> {
-    return this.#packer.items === 0 || within(this.#packer.done, ms)
+    return (
+      this.#packer.items === 0 ||
+      within(
+        ms,
+        this.#packer.done.then(() => true),
+        () => false,
+      )
+    )
   }
 
   /** Raises `stop` if the receiver fails, or accepts nothing for a while. */
@@ -323,14 +331,3 @@ export class Lane<T> {
 
 /** Share of the receiver's limit; the rest is for transport overhead. */
 const limitShare = 15 / 16
-
-/** Whether a promise settles within so many milliseconds. */
-async function within(promise: Promise<void>, ms: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<boolean>(resolve => {
-    timer = setTimeout(resolve, ms, false)
-  })
-  const found = await Promise.race([promise.then(() => true), late])
-  clearTimeout(timer)
-  return found
-}

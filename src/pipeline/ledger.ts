@@ -1,3 +1,5 @@
+import type { SendFault } from '../model/batch.ts'
+import type { DropReasonName } from '../model/drop-reasons.ts'
 import type { Signal } from '../model/signal.ts'
 import type { SignalTypeName } from '../model/signal-types.ts'
 
@@ -45,17 +47,15 @@ export class Account {
   }
 
   /** Counts collected items that are lost. */
-  drop(reason: string, items: number): void {
-    if (items === 0) return
-    this.#droppedTotal += items
-    this.dropped.set(reason, (this.dropped.get(reason) ?? 0) + items)
+  drop(reason: DropReasonName | SendFault, items: number): void {
+    this.#lose(reason, items)
   }
 
   /** Counts items lost before the pipeline. `type`: their signal type, if known. */
   miss(reason: string, items: number, type?: SignalTypeName): void {
     this.collected += items
     if (type !== undefined) this.typed(type).items += items
-    this.drop(reason, items)
+    this.#lose(reason, items)
   }
 
   /** Counter of a type, for callers that know the type. There are few types, and all are kept. */
@@ -80,6 +80,12 @@ export class Account {
 
   get droppedTotal(): number {
     return this.#droppedTotal
+  }
+
+  #lose(reason: string, items: number): void {
+    if (items === 0) return
+    this.#droppedTotal += items
+    this.dropped.set(reason, (this.dropped.get(reason) ?? 0) + items)
   }
 
   #add(endpoint: string, items: number): void {

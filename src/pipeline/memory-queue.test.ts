@@ -124,8 +124,8 @@ test('what was dealt with in parts leaves by what was left of it', () => {
   assert.equal(queue.settlePart(first, 1), false)
   queue.settlePart(second, 5)
   queue.putBack(second)
-  queue.clear('test')
-  assert.deepEqual([queue.items, drops], [0, ['15 test']])
+  queue.clear('shutdown')
+  assert.deepEqual([queue.items, drops], [0, ['15 shutdown']])
 })
 
 test('batches that share a lane are under way one after the other, in their order', () => {

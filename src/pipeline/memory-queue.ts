@@ -1,4 +1,5 @@
 import { type Batch, plainBatch } from '../model/batch.ts'
+import type { DropReasonName } from '../model/drop-reasons.ts'
 import type { Signal } from '../model/signal.ts'
 import type { BatchQueue, Dropped, Entry } from './batch-queue.ts'
 import { ItemSize } from './item-size.ts'
@@ -162,7 +163,7 @@ export class MemoryQueue implements BatchQueue {
   /** No dead letters in memory. */
   bury(): void {}
 
-  clear(reason: string): void {
+  clear(reason: DropReasonName): void {
     const items = this.#items
     this.#waiting = []
     this.#head = 0

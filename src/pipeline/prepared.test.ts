@@ -365,7 +365,7 @@ test('a verdict on series is asked for again in time', async () => {
 })
 
 test('what somebody watches comes whole each time, and not when nobody does any longer', () => {
-  for (const refusal of ['', 'unimplemented']) {
+  for (const refusal of ['', 'unimplemented'] as const) {
     const batcher = new Batcher<Metric>({
       builder: new RequestBuilder(metricEncoding),
       account: new Account(),

@@ -8,7 +8,14 @@ import { openStore, queueDirectory, until } from '../../test/helpers/disk-store.
 import { randomOf, ShadowFiles } from '../../test/helpers/shadow-files.ts'
 import { soak } from '../../test/helpers/soak.ts'
 import { createLogger } from '../lib/logger.ts'
-import { type Batch, type ExportCall, type Receipt, SendError, type Sender } from '../model/batch.ts'
+import {
+  type Batch,
+  type ExportCall,
+  type Receipt,
+  SendError,
+  type Sender,
+  type SendFault,
+} from '../model/batch.ts'
 import { resource } from '../model/resource.ts'
 import type { BatchQueue, Dropped } from './batch-queue.ts'
 import type { Builder } from './batcher.ts'
@@ -107,7 +114,7 @@ class Receiver implements Sender {
       if (this.willing) request.answer({ rejected: 0, message: '' })
       else this.open.push(request)
       stop.addEventListener('abort', () =>
-        reject(new SendError('stopped', { type: 'stopped', retryable: true })),
+        reject(new SendError('stopped', { type: 'cancelled', retryable: true })),
       )
     })
   }
@@ -248,7 +255,7 @@ const action = fc.oneof(
 
 function apply(run: Run, { do: what, n }: { do: string; n: number }): void {
   const { receiver } = run
-  const error = (type: string, retryable: boolean) => new SendError(type, { type, retryable })
+  const error = (type: SendFault, retryable: boolean) => new SendError(type, { type, retryable })
   if (what === 'add') run.add(n)
   else if (what === 'ask') run.ask()
   else if (what === 'ack') receiver.takeRequest(n)?.answer({ rejected: n % 2, message: '' })

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { Level, Logger } from '../lib/logger.ts'
-import { type Batch, type ExportCall, plainBatch, type Receipt, SendError } from '../model/batch.ts'
+import {
+  type Batch,
+  type ExportCall,
+  plainBatch,
+  type Receipt,
+  SendError,
+  type SendFault,
+} from '../model/batch.ts'
 import { Account } from './ledger.ts'
 import { MemoryQueue } from './memory-queue.ts'
 import { type ExportRequest, type Halve, SendLoop, type SendSettings } from './send-loop.ts'
@@ -42,7 +49,7 @@ class Destination {
   }
 }
 
-function fault(type: string, retryable = true, retryAfterMs = 0): SendError {
+function fault(type: SendFault, retryable = true, retryAfterMs = 0): SendError {
   return new SendError(`cannot send: ${type}`, { type, retryable, retryAfterMs })
 }
 

@@ -1,5 +1,13 @@
 import type { Logger } from '../lib/logger.ts'
-import { type Batch, type ExportCall, type Receipt, SendError, type Sender } from '../model/batch.ts'
+import {
+  type Batch,
+  type ExportCall,
+  type Receipt,
+  SendError,
+  type Sender,
+  type SendFault,
+} from '../model/batch.ts'
+import type { DropReasonName } from '../model/drop-reasons.ts'
 import type { Signal } from '../model/signal.ts'
 import type { BatchQueue, Entry } from './batch-queue.ts'
 import type { Account } from './ledger.ts'
@@ -337,7 +345,13 @@ export class SendLoop {
   }
 
   /** Drops a part of a batch, or all of it. Returns whether another part is left. */
-  #drop(outlet: Outlet, entry: Entry, batch: Batch, error: SendError, reason: string): boolean {
+  #drop(
+    outlet: Outlet,
+    entry: Entry,
+    batch: Batch,
+    error: SendError,
+    reason: DropReasonName | SendFault,
+  ): boolean {
     const { account, queue, signal } = this.#options
     const more = this.#dealtWith(entry, batch)
     if (more === undefined) return false

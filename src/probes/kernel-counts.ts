@@ -1,6 +1,7 @@
 import type { BpfObject } from '../kernel/bpf-object.ts'
 import { svcCounter } from '../kernel/gen/syscalls.ts'
 import type { Native } from '../kernel/native.ts'
+import { u64 } from '../lib/u64.ts'
 import type { CaptureCounter } from './capture.ts'
 
 /** What the kernel side counted, over all CPUs (bpf/include/layout.h, svc_counter). */
@@ -11,8 +12,7 @@ export function kernelCounters(native: Native, object: BpfObject): Record<Captur
   const counters = {} as Record<CaptureCounter, number>
   for (const [index, name] of svcCounter.entries()) {
     let total = 0
-    for (let at = 8 * index; at < map.slotSize; at += 8 * svcCounter.length)
-      total += value.readUInt32LE(at) + value.readUInt32LE(at + 4) * 4294967296
+    for (let at = 8 * index; at < map.slotSize; at += 8 * svcCounter.length) total += u64(value, at)
     counters[name] = total
   }
   return counters

@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import { setImmediate } from 'node:timers/promises'
 import type { BpfObject } from '../kernel/bpf-object.ts'
 import { bss, rodata, svcNetKey, svcNetPair, svcNetSide } from '../kernel/gen/net.ts'
 import { readIterator, runIterator } from '../kernel/iterator.ts'
@@ -16,6 +15,7 @@ import { BoundedMap } from '../lib/bounded-map.ts'
 import { Interner } from '../lib/interner.ts'
 import { ipText } from '../lib/ip-text.ts'
 import { counted, small } from '../lib/small-tables.ts'
+import { Turn } from '../lib/turn.ts'
 import { connectBounds, NetworkPair, rttBounds } from '../model/network-pair.ts'
 
 const programs = ['svc_net_state', 'svc_net_destroy', 'svc_net_reset_received', 'svc_net_reset_sent'] as const
@@ -120,12 +120,11 @@ export class NetworkProbe {
     if (performance.now() >= this.nextFilesMs) await this.runFiles()
     if (this.closed) return
     this.looks++
-    let sinceMs = performance.now()
+    const turn = new Turn(workMs)
     for (const _ of this.batches(take)) {
-      if (performance.now() - sinceMs < workMs) continue
-      await setImmediate()
+      if (!turn.isOver) continue
+      await turn.next()
       if (this.closed) return
-      sinceMs = performance.now()
     }
   }
 

@@ -6,6 +6,7 @@ import type { Native, RingHandle } from '../kernel/native.ts'
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { Interner } from '../lib/interner.ts'
 import { small } from '../lib/small-tables.ts'
+import { u64 } from '../lib/u64.ts'
 import { utf8Text } from '../lib/utf8-text.ts'
 import { Attributes } from '../model/attributes.ts'
 import { LogRecord } from '../model/log.ts'
@@ -367,8 +368,4 @@ function counter(name: string, description: string, attributes: readonly string[
 
 function sum({ name, description, unit }: MetricDeclaration, points: NumberPoint[]): Metric {
   return { kind: 'sum', name, description, unit, monotonic: true, integer: true, points }
-}
-
-function u64(bytes: Buffer, at: number): number {
-  return bytes.readUInt32LE(at) + bytes.readUInt32LE(at + 4) * twoTo32
 }

@@ -23,6 +23,7 @@ import {
   type ObjectHandle,
   type RingHandle,
 } from '../kernel/native.ts'
+import { u64 } from '../lib/u64.ts'
 import { Exchange } from '../model/exchange.ts'
 import { Segment } from '../model/stream.ts'
 import {
@@ -449,8 +450,4 @@ function overCpus(value: Buffer, offset: number): number {
   let total = 0
   for (let at = offset; at < value.length; at += svcRed.size) total += u64(value, at)
   return total
-}
-
-function u64(bytes: Buffer, at: number): number {
-  return bytes.readUInt32LE(at) + bytes.readUInt32LE(at + 4) * 4294967296
 }

@@ -1,8 +1,8 @@
 import { svcFileRecord, svcRuntimeRecord, svcStackRecord, svcStackRecordKind } from '../kernel/gen/profile.ts'
 import type { Interner } from '../lib/interner.ts'
+import { u64 } from '../lib/u64.ts'
 import { type StackSink, stackEnds } from '../model/raw-stack.ts'
 
-const twoTo32 = 4294967296
 const frameBytes = 8
 
 /** Takes what a process's memory is called, which user space only hands back. */
@@ -34,11 +34,6 @@ export function readStackRecord(
   }
 }
 
-/** 64 bits as a number: exact up to 2^53. */
-export function uint64At(bytes: Buffer, at: number): number {
-  return bytes.readUInt32LE(at) + bytes.readUInt32LE(at + 4) * twoTo32
-}
-
 /** The name of a thread, of 16 bytes at most. */
 export function commAt(bytes: Buffer, at: number, comms: Interner): string {
   let end = at
@@ -52,7 +47,7 @@ function readUserStack(bytes: Buffer, at: number, size: number, sink: StackSink,
   const inner = Math.min(held - native, bytes.readUInt16LE(at + svcStackRecord.inner))
   const from = at + svcStackRecord.frame
   sink.userStack({
-    hash: uint64At(bytes, at + svcStackRecord.hash),
+    hash: u64(bytes, at + svcStackRecord.hash),
     pid: bytes.readUInt32LE(at + svcStackRecord.pid),
     comm: commAt(bytes, at + svcStackRecord.comm, comms),
     end: stackEnds[bytes.readUInt32LE(at + svcStackRecord.end)] ?? 'unsupported',
@@ -81,21 +76,18 @@ function offsetsOf(bytes: Buffer, from: number, count: number): Float64Array {
 function readKernelStack(bytes: Buffer, at: number, size: number, sink: StackSink): void {
   const held = Math.floor((size - svcStackRecord.frame) / frameBytes)
   const count = Math.min(held, bytes.readUInt16LE(at + svcStackRecord.frames))
-  sink.kernelStack(
-    uint64At(bytes, at + svcStackRecord.hash),
-    offsetsOf(bytes, at + svcStackRecord.frame, count),
-  )
+  sink.kernelStack(u64(bytes, at + svcStackRecord.hash), offsetsOf(bytes, at + svcStackRecord.frame, count))
 }
 
 function readFile(bytes: Buffer, at: number, sink: StackSink): void {
   sink.unknownFile({
     dev: bytes.readUInt32LE(at + svcFileRecord.dev),
-    inode: uint64At(bytes, at + svcFileRecord.inode),
+    inode: u64(bytes, at + svcFileRecord.inode),
     generation: bytes.readUInt32LE(at + svcFileRecord.generation),
     pid: bytes.readUInt32LE(at + svcFileRecord.pid),
-    start: uint64At(bytes, at + svcFileRecord.start),
-    end: uint64At(bytes, at + svcFileRecord.end),
-    offset: uint64At(bytes, at + svcFileRecord.offset),
+    start: u64(bytes, at + svcFileRecord.start),
+    end: u64(bytes, at + svcFileRecord.end),
+    offset: u64(bytes, at + svcFileRecord.offset),
   })
 }
 
@@ -105,7 +97,7 @@ function readRuntime(bytes: Buffer, at: number, sink: StackSink, taken: ProcessM
   sink.unknownRuntime({
     pid,
     file: bytes.readUInt32LE(at + svcRuntimeRecord.file),
-    start: uint64At(bytes, at + svcRuntimeRecord.start),
-    offset: uint64At(bytes, at + svcRuntimeRecord.offset),
+    start: u64(bytes, at + svcRuntimeRecord.start),
+    offset: u64(bytes, at + svcRuntimeRecord.offset),
   })
 }

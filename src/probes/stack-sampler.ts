@@ -22,6 +22,7 @@ import { BoundedMap } from '../lib/bounded-map.ts'
 import { Interner } from '../lib/interner.ts'
 import { pageSizeBytes } from '../lib/page-size.ts'
 import { small } from '../lib/small-tables.ts'
+import { u64 } from '../lib/u64.ts'
 import {
   type FileIdentity,
   type RuntimeSettings,
@@ -33,7 +34,7 @@ import {
 } from '../model/raw-stack.ts'
 import { CpuEvents, periodNs, primesNear, softwareEvent } from './stack-events.ts'
 import { loadStackObject, offCpuProgram } from './stack-object.ts'
-import { commAt, readStackRecord, uint64At } from './stack-records.ts'
+import { commAt, readStackRecord } from './stack-records.ts'
 
 const eventKinds = ['cpu', 'memory'] as const
 /** How often CPUs change their rates. */
@@ -394,11 +395,11 @@ export class StackSampler {
     count.kind = kind
     count.pid = keys.readUInt32LE(key + svcCountKey.pid)
     count.comm = commAt(keys, key + svcCountKey.comm, this.comms)
-    count.userHash = uint64At(keys, key + svcCountKey.user)
-    count.kernelHash = uint64At(keys, key + svcCountKey.kernel)
-    count.request = uint64At(keys, key + svcCountKey.request)
-    count.count = uint64At(values, value + svcCount.count)
-    count.value = uint64At(values, value + svcCount.value)
+    count.userHash = u64(keys, key + svcCountKey.user)
+    count.kernelHash = u64(keys, key + svcCountKey.kernel)
+    count.request = u64(keys, key + svcCountKey.request)
+    count.count = u64(values, value + svcCount.count)
+    count.value = u64(values, value + svcCount.value)
     visit(count)
   }
 

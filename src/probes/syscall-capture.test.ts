@@ -77,7 +77,7 @@ class Watch {
 
   /** Waits for what is looked up in /proc, which is not read again and again. */
   async until(wanted: () => boolean): Promise<void> {
-    for (let looks = 0; looks < 100 && !wanted(); looks++) await this.seen()
+    for (const end = performance.now() + 10_000; performance.now() < end && !wanted(); ) await this.seen()
   }
 
   /** The bytes of one side and direction, as far as they were captured. */

@@ -18,6 +18,7 @@ import { type MapHandle, mapType, type Native, type PollHandle } from '../kernel
 import { tracepointFields } from '../kernel/tracepoints.ts'
 import { ipText } from '../lib/ip-text.ts'
 import { Turn } from '../lib/turn.ts'
+import { u64 } from '../lib/u64.ts'
 import { Segment } from '../model/stream.ts'
 import type {
   Backlog,
@@ -474,8 +475,4 @@ function words(...values: readonly number[]): Buffer {
   const bytes = Buffer.alloc(4 * values.length)
   for (const [i, value] of values.entries()) bytes.writeUInt32LE(value >>> 0, 4 * i)
   return bytes
-}
-
-function u64(bytes: Buffer, at: number): number {
-  return bytes.readUInt32LE(at) + bytes.readUInt32LE(at + 4) * twoTo32
 }

@@ -6,6 +6,7 @@ import { batchCursor, batchDone, type MapHandle, type Native } from '../kernel/n
 import { Interner } from '../lib/interner.ts'
 import { counted, small } from '../lib/small-tables.ts'
 import { SyscallNames } from '../lib/syscall-names.ts'
+import { u64 } from '../lib/u64.ts'
 import { Attributes } from '../model/attributes.ts'
 import type { DurationDesc } from '../model/exchange.ts'
 
@@ -261,8 +262,4 @@ function sumOf(values: Buffer, at: number, slotSize: number): number {
   for (let from = at + svcSyscall.sumNs; from < at + slotSize; from += svcSyscall.size)
     total += u64(values, from)
   return total
-}
-
-function u64(bytes: Buffer, at: number): number {
-  return bytes.readUInt32LE(at) + bytes.readUInt32LE(at + 4) * twoTo32
 }

@@ -129,7 +129,7 @@ test('a verdict on the metric drops all of its points', () => {
 test('stages see a copy of the attributes in their order, and the source keeps its own', () => {
   const out = new Sink()
   const adds = changing(set => set.set('b', 2))
-  const reads = stage({ series: set => (set.get('b') === 2 && set.get('a') !== 3 ? '' : 'late') })
+  const reads = stage({ series: set => (set.get('b') === 2 && set.get('a') !== 3 ? '' : 'rate_limited') })
   const metric = sum([number({ a: 1 }, 10), number({ a: 3 }, 30), number({ a: 5 }, 50)])
   metricChain([adds, reads], cumulative).run(shop, scope, metric, out)
   assert.deepEqual(
@@ -140,7 +140,7 @@ test('stages see a copy of the attributes in their order, and the source keeps i
     { attributes: { a: 1, b: 2 }, startUs: 1_000, timeUs: 2_000, ...pickNumber(10) },
     { attributes: { a: 5, b: 2 }, startUs: 1_000, timeUs: 2_000, ...pickNumber(50) },
   ])
-  assert.deepEqual(out.missed, { late: 1 })
+  assert.deepEqual(out.missed, { rate_limited: 1 })
   assert.deepEqual(
     metric.points.map(({ attributes }) => attributes.toObject()),
     [{ a: 1 }, { a: 3 }, { a: 5 }],
@@ -601,7 +601,7 @@ test('a fault costs what was not handed on yet, once, and leaves nothing behind 
   const failing = stage({
     series(set) {
       if (set.get('user') === 'fault') throw new Error('a fault')
-      return set.get('user') === 1 ? 'refused' : ''
+      return set.get('user') === 1 ? 'series_limit' : ''
     },
   })
   const chain = metricChain([failing], cumulative)
@@ -613,7 +613,7 @@ test('a fault costs what was not handed on yet, once, and leaves nothing behind 
   assert.ok(handedOn > 300 && handedOn < 400, String(handedOn))
   assert.deepEqual(out.missed, { processor: 500 - handedOn })
   chain.run(shop, scope, sum([number({ user: 1 }, 1), number({ user: 2 }, 2)]), out)
-  assert.deepEqual([values(out.take()), out.missed], [[2], { processor: 500 - handedOn, refused: 1 }])
+  assert.deepEqual([values(out.take()), out.missed], [[2], { processor: 500 - handedOn, series_limit: 1 }])
 })
 
 test('delta: an overflow point of a histogram is a difference too, bucket by bucket', () => {

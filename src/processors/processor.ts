@@ -1,5 +1,6 @@
 import type { Logger } from '../lib/logger.ts'
 import type { Attributes } from '../model/attributes.ts'
+import type { DropReasonName } from '../model/drop-reasons.ts'
 import type { LogRecord } from '../model/log.ts'
 import type { Metric } from '../model/metric.ts'
 import type { Profile } from '../model/profile.ts'
@@ -8,7 +9,7 @@ import type { Signal } from '../model/signal.ts'
 import type { Span } from '../model/span.ts'
 
 /** Why an item goes no further, as the label `reason` of the dropped items; '' lets it pass. */
-export type Verdict = string
+export type Verdict = DropReasonName | ''
 
 /**
  * A verdict on a series: its points are added up in one point of the metric that is marked `otel.metric.overflow`,

@@ -1,9 +1,9 @@
+import { Turn } from '../lib/turn.ts'
 import { Attributes } from '../model/attributes.ts'
 import type { Profile, Sample } from '../model/profile.ts'
 import type { ProfiledGroup, ProfileRequest, TakenProfile } from '../model/taken-profile.ts'
 import { type FlameTree, FlameTreeBuilder, mostTreeNodes } from './flame-tree.ts'
 import { printable } from './frame-text.ts'
-import { Slices } from './in-slices.ts'
 
 /** What a taken profile was asked to be of. */
 export type Asked = Pick<ProfileRequest, 'kind' | 'seconds' | 'pid' | 'service'>
@@ -44,7 +44,7 @@ export async function flameGraph(
 ): Promise<FlameGraph> {
   const title = titleOf(taken, asked)
   const builder = new FlameTreeBuilder(title)
-  const slices = new Slices()
+  const turn = new Turn(1)
   const processes: FlameGraph['processes'][number][] = []
   let samples = 0
   let sampled = 0
@@ -54,7 +54,7 @@ export async function flameGraph(
     for (const sample of profile.samples) {
       builder.add(group, sample)
       value += sample.value
-      if (slices.over) await slices.rest()
+      if (turn.isOver) await turn.next()
     }
     processes.push({ service: printable(service), executable: printable(executable), pids, value })
     if (profile.period === undefined || !(profile.period > 0)) continue

@@ -1,8 +1,9 @@
 // A flame graph as a drawing that reads without a script: root on top, callees below, a tooltip for each frame.
 
+import { grouped } from '../lib/number-text.ts'
 import type { FlameGraph } from './flame-graph.ts'
 import { frameTypes } from './flame-tree.ts'
-import { grouped, isUnnamed, kindTitles, shareText, valueText } from './frame-text.ts'
+import { isUnnamed, kindTitles, shareText, valueText } from './frame-text.ts'
 
 const width = 1200
 const margin = 10

@@ -1,5 +1,7 @@
 // How frames and values read. Names come from foreign files and processes.
 
+import { bytesText, grouped, scaledText } from '../lib/number-text.ts'
+
 /** What ends a line, moves a cursor, turns the direction of text or may not stand in XML 1.0 (section 2.2). */
 const unprintable = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}\ufffe\uffff]/gu
 const plain = /^[\x20-\x7e]*$/
@@ -15,13 +17,12 @@ export function isUnnamed(name: string): boolean {
   return name.startsWith('[') && name.endsWith(']')
 }
 
-const byteUnits = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
 const timeUnits = ['ns', 'µs', 'ms', 's']
 
 /** A value of a profile for people: `1.24 s`, `3.5 MiB`, `812`. */
 export function valueText(value: number, unit: string): string {
-  if (unit === 'bytes') return scaled(value, 1024, byteUnits)
-  if (unit === 'nanoseconds') return scaled(value, 1000, timeUnits)
+  if (unit === 'bytes') return bytesText(value)
+  if (unit === 'nanoseconds') return scaledText(value, 1000, timeUnits)
   return grouped(value)
 }
 
@@ -30,27 +31,9 @@ export function shareText(part: number, whole: number): string {
   return `${whole > 0 ? ((100 * part) / whole).toFixed(1) : '0.0'}%`
 }
 
-/** `1,234,567` */
-export function grouped(value: number): string {
-  return Math.round(value)
-    .toString()
-    .replace(/\B(?=(\d{3})+$)/g, ',')
-}
-
 /** What the values of a kind are. */
 export const kindTitles = {
   cpu: 'CPU time',
   memory: 'memory first touched',
   off_cpu: 'time off CPU',
 } as const
-
-function scaled(value: number, step: number, units: readonly string[]): string {
-  let unit = 0
-  let left = value
-  while (left >= step && unit < units.length - 1) {
-    left /= step
-    unit++
-  }
-  const digits = unit === 0 || left >= 100 ? 0 : left >= 10 ? 1 : 2
-  return `${left.toFixed(digits)} ${units[unit]}`
-}

@@ -1,11 +1,11 @@
 import type { ProfileFile } from '../lib/profile-file.ts'
+import { Turn } from '../lib/turn.ts'
 import type { ProfileFormat, TakenProfile } from '../model/taken-profile.ts'
 import { type Asked, flameGraph, titleOf, wholeProfile } from './flame-graph.ts'
 import { jsonParts } from './flame-json.ts'
 import { svgParts } from './flame-svg.ts'
 import { foldedParts } from './folded.ts'
 import { shareText } from './frame-text.ts'
-import { bytesInSlices } from './in-slices.ts'
 import { profileToPprof } from './pprof-profile.ts'
 
 /** Nodes for a file of folded stacks, which other tools are to have in full. */
@@ -24,18 +24,34 @@ export async function profileFile(
     }
     case 'folded': {
       const { tree } = await flameGraph(taken, asked, mostFoldedNodes)
-      const body = await bytesInSlices(foldedParts(tree))
+      const body = await bytesInTurns(foldedParts(tree))
       return { contentType: 'text/plain; charset=utf-8', fileName: `${asked.kind}.folded`, body }
     }
     case 'svg': {
-      const body = await bytesInSlices(svgParts(await flameGraph(taken, asked)))
+      const body = await bytesInTurns(svgParts(await flameGraph(taken, asked)))
       return { contentType: 'image/svg+xml', fileName: `${asked.kind}.svg`, body }
     }
     case 'json': {
-      const body = await bytesInSlices(jsonParts(await flameGraph(taken, asked)))
+      const body = await bytesInTurns(jsonParts(await flameGraph(taken, asked)))
       return { contentType: 'application/json', fileName: `${asked.kind}.json`, body }
     }
   }
+}
+
+/** The bytes of a text that comes in parts, each of which is quickly made. */
+async function bytesInTurns(parts: Iterable<string>): Promise<Buffer> {
+  const turn = new Turn(1)
+  const done: Buffer[] = []
+  let text = ''
+  for (const part of parts) {
+    text += part
+    if (text.length < 16_384) continue
+    done.push(Buffer.from(text))
+    text = ''
+    if (turn.isOver) await turn.next()
+  }
+  done.push(Buffer.from(text))
+  return Buffer.concat(done)
 }
 
 /** What a pprof file has no place for. */

@@ -1,9 +1,9 @@
 import { errorText } from '../lib/logger.ts'
+import { Turn } from '../lib/turn.ts'
 import type { Frame, Profile, SpanLink } from '../model/profile.ts'
 import type { RawStack, SampleKind, StackCount, StackSink } from '../model/raw-stack.ts'
 import type { Resource } from '../model/resource.ts'
 import { FrameStore } from './frame-store.ts'
-import { Slices } from './in-slices.ts'
 import { MappedFiles } from './mapped-files.ts'
 import type { Answer, KernelStack, SymbolSettings, WorkerState } from './messages.ts'
 import { SampleSet } from './sample-set.ts'
@@ -397,13 +397,13 @@ export class Profiler {
     durationUs: number,
     counted: boolean,
   ): Promise<Profile> {
-    const slices = new Slices()
+    const turn = new Turn(1)
     const samples = new SampleSet()
     const inSamples = counted && kind === 'cpu'
     let count = 0
     let value = 0
     for (const total of stacks.values()) {
-      if (slices.over) await slices.rest()
+      if (turn.isOver) await turn.next()
       count += total.count
       value += total.value
       const link = total.request === 0 ? undefined : this.options.linkOf(total.request)

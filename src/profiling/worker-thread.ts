@@ -2,6 +2,7 @@ import { closeSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { errorText } from '../lib/logger.ts'
+import { within } from '../lib/within.ts'
 import type { Answer, MappedFile, Request, SymbolSettings } from './messages.ts'
 
 /** Of V8's heap: tables and symbols are outside of it. */
@@ -143,12 +144,7 @@ export class WorkerThread {
     const { worker } = this
     this.worker = undefined
     if (worker === undefined) return
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise(resolve => {
-      timer = setTimeout(resolve, endMs)
-    })
-    await Promise.race([worker.terminate(), late])
-    clearTimeout(timer)
+    await within(endMs, worker.terminate())
     this.closeDescriptors()
   }
 

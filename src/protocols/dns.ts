@@ -10,7 +10,7 @@ import { Telling } from './dns/telling.ts'
  * The span's name is `DNS` and the record type that is asked for, as a span's name has few values (the question is
  * `dns.question.name`). Of our own are `dns.question.type` and `dns.response_code`. Of the metric, `dns.question.name` is
  * one of the first names that were found, and `_OTHER` for all others. `error.type` is the response code's name
- * (`NXDOMAIN`, `SERVFAIL`), `timeout` where no answer came (within 15 seconds, as far as a socket of UDP is concerned), or as in broken-off.ts.
+ * (`NXDOMAIN`, `SERVFAIL`), `timeout` where no answer came (within 15 seconds, as far as a socket of UDP is concerned), or as in failure.ts.
  */
 export const dns: ProtocolUnit = {
   name: 'dns',

@@ -7,8 +7,8 @@ import { UrlBytes } from '../lib/url-bytes.ts'
 import type { Call, Exchange } from '../model/exchange.ts'
 import type { ProtocolOptions, RouteOf } from '../model/protocol.ts'
 import { SpanKind } from '../model/span.ts'
-import { brokenOff } from './broken-off.ts'
 import { httpClient, httpServer } from './durations.ts'
+import { brokenOff } from './failure.ts'
 
 /** RFC 9110, PATCH (RFC 5789) and QUERY. */
 const standardMethods = [

@@ -2,8 +2,8 @@ import type { ByteFlow } from '../lib/byte-flow.ts'
 import type { Protocol, ProtocolUnit } from '../model/protocol.ts'
 import { SpanKind } from '../model/span.ts'
 import type { Operation, StreamConnection, StreamDecoder } from '../model/stream.ts'
-import { brokenOff } from './broken-off.ts'
 import { messagingClient } from './durations.ts'
+import { brokenOff, fail } from './failure.ts'
 import {
   api,
   isFlexible,
@@ -24,13 +24,13 @@ import { Contents, Topics } from './kafka/contents.ts'
 import { Cursor } from './kafka/cursor.ts'
 import { errorName } from './kafka/errors.ts'
 import { Groups } from './kafka/groups.ts'
-import { describeMessage, failMessage, type MessageOperation } from './message-call.ts'
-import { mark, Numbered, type NumberedOwner } from './numbered.ts'
-import { type MessageReader, SizedMessages } from './sized-messages.ts'
+import { describeMessage, type MessageOperation } from './message-call.ts'
+import { mark, Numbered } from './numbered.ts'
+import { MessageReader, SizedMessages } from './sized-messages.ts'
 import { Texts } from './texts.ts'
 
 /**
- * Kafka's protocol, told in the messaging conventions 1.44, on the client's side.
+ * Kafka's protocol, reported in the messaging conventions 1.44, on the client's side.
  *
  * - A Produce request is one span `send {topic}`, with or without acknowledgement.
  * - A Fetch request is one span `poll {topic}` when records came or it failed. One that waited in vain is none, and
@@ -62,12 +62,10 @@ const poll: MessageOperation = { ...send, name: 'poll', type: 'receive', kind: S
 
 /** Marks of operations. Above them stand the request's key and version. */
 const described = 1
-/** Nobody answers it. */
-const unanswered = 2
-/** What the answer holds is known. */
-const read = 4
+/** The contents of the answer are known. */
+const read = 2
 /** It brought records, or failed. */
-const fruitful = 8
+const fruitful = 4
 const keyShift = 8
 const versionShift = 16
 
@@ -146,77 +144,56 @@ class Kafka implements Protocol {
 }
 
 /** One connection: what its two directions share. */
-class KafkaStream implements StreamDecoder, NumberedOwner {
+class KafkaStream extends Numbered {
   readonly protocol: Kafka
-  readonly numbered: Numbered
-  /** Of the connection's latest requests; '' as long as they told none. */
+  /** Of the connection's latest requests; '' as long as they had none. */
   client = ''
   private group = ''
-  private readonly requests: SizedMessages
-  private readonly responses: SizedMessages
-  private answers: ByteFlow | undefined
+  protected readonly requests = new SizedMessages(new Requests(this))
+  protected readonly answers = new SizedMessages(new Responses(this))
 
   constructor(protocol: Kafka, connection: StreamConnection) {
+    super(connection)
     this.protocol = protocol
-    this.numbered = new Numbered(connection, this)
-    this.requests = new SizedMessages(new Requests(this))
-    this.responses = new SizedMessages(new Responses(this))
   }
 
-  read(flow: ByteFlow): void {
-    // The conventions know clients of brokers only.
-    if (this.numbered.connection.server) this.numbered.refuse()
-    if (this.numbered.refused) flow.at = flow.end
-    else this.of(flow).read(flow)
-  }
-
-  lost(flow: ByteFlow): void {
-    this.of(flow).lost(flow)
-  }
-
-  close(): void {
-    this.numbered.close()
-  }
-
-  /** Whether a Fetch brought something cannot be told without its answer; a Produce was one. */
-  unseen(operation: Operation): void {
-    const { numbered } = this
-    if (keyOf(operation) !== api.produce) {
-      numbered.abandon(operation)
-      return
-    }
-    operation.endNs = Math.max(operation.startNs, this.answers?.nowNs ?? 0)
-    this.end(operation)
-  }
-
-  broken(operation: Operation): void {
-    const { connection } = this.numbered
-    if (keyOf(operation) === api.fetch && connection.errno === 0) {
-      this.numbered.drop(operation)
-      return
-    }
+  override end(operation: Operation): void {
     this.complete(operation)
-    failMessage(operation.call, brokenOff(connection.errno))
-    this.numbered.end(operation)
-  }
-
-  end(operation: Operation): void {
-    this.complete(operation)
-    this.numbered.end(operation)
+    super.end(operation)
   }
 
   describe(operation: Operation): void {
-    const { protocol, client, group } = this
-    const { connection } = this.numbered
+    const { protocol, connection, client, group } = this
     const known = group || protocol.groups.of(connection.clientAddress, client)
     protocol.describe(operation, connection, known, client)
   }
 
   /** The client has named its group. */
   joined(group: string): void {
-    if (group === '' || group === this.group || !this.numbered.confirmed) return
+    if (group === '' || group === this.group || !this.confirmed) return
     this.group = group
-    this.protocol.groups.learn(this.numbered.connection.clientAddress, this.client, group)
+    this.protocol.groups.learn(this.connection.clientAddress, this.client, group)
+  }
+
+  /** Without its answer it is unknown if a Fetch brought records; a Produce sent some. */
+  protected unseen(operation: Operation): void {
+    if (keyOf(operation) !== api.produce) {
+      this.abandon(operation)
+      return
+    }
+    operation.endNs = Math.max(operation.startNs, this.spokeNs)
+    this.end(operation)
+  }
+
+  protected broken(operation: Operation): void {
+    const { errno } = this.connection
+    if (keyOf(operation) === api.fetch && errno === 0) {
+      this.drop(operation)
+      return
+    }
+    this.complete(operation)
+    fail(operation.call, brokenOff(errno))
+    this.end(operation)
   }
 
   private complete(operation: Operation): void {
@@ -224,23 +201,10 @@ class KafkaStream implements StreamDecoder, NumberedOwner {
     this.protocol.contents.clear()
     this.describe(operation)
   }
-
-  private of(flow: ByteFlow): SizedMessages {
-    if (flow.request) return this.requests
-    this.answers = flow
-    return this.responses
-  }
 }
 
-class Requests implements MessageReader {
+class Requests extends MessageReader<KafkaStream> {
   readonly headBytes = requestHeadBytes
-  readonly bodyBytes = 4_096
-  readonly tailBytes = 1
-  private readonly stream: KafkaStream
-
-  constructor(stream: KafkaStream) {
-    this.stream = stream
-  }
 
   length(bytes: Buffer, at: number): number {
     return requestLength(bytes, at)
@@ -258,14 +222,14 @@ class Requests implements MessageReader {
     // Until its body says otherwise a Produce may ask for no answer.
     if (key === api.produce) marks |= mark.oneWay
     else if (key !== api.fetch) marks |= mark.silent
-    const operation = this.stream.numbered.begin(flow, bytes.readInt32BE(at + 8), marks)
+    const operation = this.stream.begin(flow, bytes.readInt32BE(at + 8), marks)
     if (operation !== undefined) operation.requestBytes = length
   }
 
   body(bytes: Buffer, start: number, end: number): void {
     const { stream } = this
     const { cursor, texts } = stream.protocol
-    const operation = stream.numbered.sending
+    const operation = stream.sending
     if (operation === undefined) return
     const key = keyOf(operation)
     const version = versionOf(operation)
@@ -284,22 +248,8 @@ class Requests implements MessageReader {
     }
   }
 
-  tail(_bytes: Buffer, _start: number, _end: number): void {}
-
   closed(flow: ByteFlow): void {
-    const { numbered } = this.stream
-    const operation = numbered.sending
-    numbered.sending = undefined
-    if (operation === undefined || (operation.mark & unanswered) === 0) return
-    numbered.take(operation)
-    operation.endNs = flow.nowNs
-    this.stream.end(operation)
-  }
-
-  missed(_flow: ByteFlow): void {}
-
-  strange(inStep: boolean): void {
-    this.stream.numbered.strange(inStep)
+    this.stream.sent(flow)
   }
 
   private readProduce(operation: Operation, version: number): void {
@@ -308,24 +258,17 @@ class Requests implements MessageReader {
     contents.clear()
     const acks = readProduceRequest(cursor, version, topics, contents)
     if (!Number.isNaN(acks)) operation.mark &= ~mark.oneWay
-    if (acks === 0) operation.mark |= unanswered
-    // Framed to the byte, with batches of records in it: nothing else looks so, and nobody may ever answer it.
+    if (acks === 0) operation.mark |= mark.unanswered
+    // Framed to the byte, with batches of records in it: nothing else looks like that, and it has no answer.
     if (acks === 0 && contents.whole && cursor.at === cursor.end && contents.messages > 0)
-      stream.numbered.confirmed = true
+      stream.confirmed = true
     stream.describe(operation)
-    stream.numbered.asked(operation)
+    stream.asked(operation)
   }
 }
 
-class Responses implements MessageReader {
+class Responses extends MessageReader<KafkaStream> {
   readonly headBytes = responseHeadBytes
-  readonly bodyBytes = 4_096
-  readonly tailBytes = 1
-  private readonly stream: KafkaStream
-
-  constructor(stream: KafkaStream) {
-    this.stream = stream
-  }
 
   length(bytes: Buffer, at: number): number {
     return responseLength(bytes, at)
@@ -335,19 +278,19 @@ class Responses implements MessageReader {
     if (end - at < 4) return undefined
     if (responseLength(bytes, at) === 0) return false
     if (end - at < responseHeadBytes) return undefined
-    return this.stream.numbered.has(bytes.readInt32BE(at + 4))
+    return this.stream.has(bytes.readInt32BE(at + 4))
   }
 
   opened(flow: ByteFlow, length: number): void {
-    const { numbered } = this.stream
-    numbered.answered(flow, flow.bytes.readInt32BE(flow.at + 4))
-    if (numbered.answering !== undefined) numbered.answering.responseBytes = length
+    const { stream } = this
+    stream.answered(flow, flow.bytes.readInt32BE(flow.at + 4))
+    if (stream.answering !== undefined) stream.answering.responseBytes = length
   }
 
   body(bytes: Buffer, start: number, end: number): void {
     const { stream } = this
     const { contents, cursor, topics } = stream.protocol
-    const operation = stream.numbered.answering
+    const operation = stream.answering
     if (operation === undefined) return
     const key = keyOf(operation)
     const version = versionOf(operation)
@@ -366,26 +309,15 @@ class Responses implements MessageReader {
     if (contents.error !== 0) this.fail(operation, contents.error)
   }
 
-  tail(_bytes: Buffer, _start: number, _end: number): void {}
-
   closed(flow: ByteFlow): void {
     const { stream } = this
-    const operation = stream.numbered.answering
-    stream.numbered.answering = undefined
+    const operation = stream.answering
+    stream.answering = undefined
     if (operation === undefined) return
     operation.endNs = flow.nowNs
     if (keyOf(operation) !== api.fetch || (operation.mark & fruitful) !== 0) stream.end(operation)
     else if ((operation.mark & read) === 0 && operation.responseBytes > emptyBytes) stream.end(operation)
-    else stream.numbered.drop(operation)
-  }
-
-  missed(_flow: ByteFlow): void {
-    this.stream.numbered.doubt()
-  }
-
-  strange(inStep: boolean): void {
-    this.stream.numbered.doubt()
-    this.stream.numbered.strange(inStep)
+    else stream.drop(operation)
   }
 
   private fail(operation: Operation, code: number): void {
@@ -393,6 +325,6 @@ class Responses implements MessageReader {
       this.stream.protocol.contents.clear()
       this.stream.describe(operation)
     }
-    failMessage(operation.call, errorName(code))
+    fail(operation.call, errorName(code))
   }
 }

@@ -12,7 +12,7 @@ import { MemcachedStream } from './memcached/stream.ts'
  * the response to a later one, as only that says that it had none; one with `noreply` ends when it is asked.
  *
  * `error.type` and `db.response.status_code` are `ERROR`, `CLIENT_ERROR` or `SERVER_ERROR`, of the binary protocol the
- * status' name (`E2BIG`, `AUTH_ERROR`) and number; `error.type` may be as in broken-off.ts. That an item is not there, is
+ * status' name (`E2BIG`, `AUTH_ERROR`) and number; `error.type` may be as in failure.ts. That an item is not there, is
  * there already or was changed is no error.
  */
 export const memcached: ProtocolUnit = {

@@ -56,11 +56,3 @@ export function describeDestination({ attributes }: Call, destination: Destinati
   if (destination.template !== '') attributes.set('messaging.destination.template', destination.template)
   if (destination.anonymous) attributes.set('messaging.destination.anonymous', true)
 }
-
-/** The operation failed. The first reason stays. */
-export function failMessage(call: Call, error: string): void {
-  if (call.error !== '') return
-  call.error = error
-  call.attributes.add('error.type', error)
-  call.dimensions.add('error.type', error)
-}

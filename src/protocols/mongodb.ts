@@ -3,21 +3,20 @@ import type { ByteFlow } from '../lib/byte-flow.ts'
 import { small } from '../lib/small-tables.ts'
 import type { Protocol, ProtocolUnit } from '../model/protocol.ts'
 import type { Operation, StreamConnection, StreamDecoder } from '../model/stream.ts'
-import { brokenOff } from './broken-off.ts'
 import { describeDatabaseCall, describeDatabaseError } from './database-call.ts'
-import { fail } from './in-order.ts'
+import { brokenOff, fail } from './failure.ts'
 import { Command } from './mongodb/command.ts'
 import { Reply } from './mongodb/reply.ts'
 import { headBytes, messageBegins, messageLength, opcode } from './mongodb/wire.ts'
-import { mark, Numbered, type NumberedOwner } from './numbered.ts'
-import { type MessageReader, SizedMessages } from './sized-messages.ts'
+import { mark, Numbered } from './numbered.ts'
+import { MessageReader, SizedMessages } from './sized-messages.ts'
 
 /**
- * MongoDB's wire protocol (OP_MSG, OP_QUERY, OP_COMPRESSED), told in the database conventions 1.44, on the client's
+ * MongoDB's wire protocol (OP_MSG, OP_QUERY, OP_COMPRESSED), reported in the database conventions 1.44, on the client's
  * side.
  *
  * - A command is one span, `{command} {collection}`, else `{command} {database}`. What a driver does for itself (hello,
- *   sign-in, endSessions) and the requests of before OP_MSG that nobody answers are none.
+ *   sign-in, endSessions) and the requests of before OP_MSG without an answer are none.
  * - `db.response.status_code` and `error.type` are the server's number of the error: of a command that failed (`ok: 0`),
  *   else of the first write or the write concern that did. `_OTHER` where it said no number.
  * - A compressed command is a span named `mongodb`: neither its name nor its outcome can be read. There is none of the
@@ -73,7 +72,7 @@ class Mongodb implements Protocol {
     dimensions.add('db.namespace', database)
   }
 
-  /** Of a command whose bytes were not seen only the connection can be told. */
+  /** Of a command whose bytes were not seen only the connection is known. */
   complete(operation: Operation, connection: StreamConnection): void {
     if ((operation.mark & described) !== 0) return
     this.command.clear()
@@ -85,7 +84,7 @@ class Mongodb implements Protocol {
     const { failed, code } = this.reply
     if (!failed || operation.call.error !== '') return
     if (code > 0) describeDatabaseError(operation.call, this.codeText(code))
-    else fail(operation, '_OTHER')
+    else fail(operation.call, '_OTHER')
   }
 
   private codeText(code: number): string {
@@ -112,139 +111,96 @@ class Mongodb implements Protocol {
   }
 }
 
-/** Marks of operations: its name and attributes are known as far as they will be, and nobody answers it. */
+/** Mark of an operation: its name and attributes are known as far as they will be. */
 const described = 1
-const unanswered = 2
 
-class MongodbStream implements StreamDecoder, NumberedOwner {
-  private readonly protocol: Mongodb
-  private readonly numbered: Numbered
-  private readonly requests: SizedMessages
-  private readonly responses: SizedMessages
-  /** When the server spoke last. */
-  private answers: ByteFlow | undefined
+class MongodbStream extends Numbered {
+  readonly protocol: Mongodb
+  protected readonly requests = new SizedMessages(new Requests(this))
+  protected readonly answers = new SizedMessages(new Responses(this))
 
   constructor(protocol: Mongodb, connection: StreamConnection) {
+    super(connection)
     this.protocol = protocol
-    this.numbered = new Numbered(connection, this)
-    this.requests = new SizedMessages(new Requests(protocol, this.numbered))
-    this.responses = new SizedMessages(new Responses(protocol, this.numbered))
   }
 
-  read(flow: ByteFlow): void {
-    // The conventions know clients of databases only.
-    if (this.numbered.connection.server) this.numbered.refuse()
-    if (this.numbered.refused) flow.at = flow.end
-    else this.of(flow).read(flow)
+  override end(operation: Operation): void {
+    this.protocol.complete(operation, this.connection)
+    super.end(operation)
   }
 
-  lost(flow: ByteFlow): void {
-    this.of(flow).lost(flow)
+  protected unseen(operation: Operation): void {
+    operation.endNs = Math.max(operation.startNs, this.spokeNs)
+    this.end(operation)
   }
 
-  close(): void {
-    this.numbered.close()
-  }
-
-  unseen(operation: Operation): void {
-    operation.endNs = Math.max(operation.startNs, this.answers?.nowNs ?? 0)
-    this.protocol.complete(operation, this.numbered.connection)
-    this.numbered.end(operation)
-  }
-
-  broken(operation: Operation): void {
-    // Unread, the last command of a connection is its driver's endSessions as a rule, whose answer nobody awaits.
-    const compressed = (operation.mark & mark.oneWay) !== 0 && this.numbered.connection.errno === 0
+  protected broken(operation: Operation): void {
+    const { errno } = this.connection
+    // Unread, the last command of a connection is its driver's endSessions as a rule, and it does not wait for the answer.
+    const compressed = (operation.mark & mark.oneWay) !== 0 && errno === 0
     if (compressed || (operation.mark & described) === 0) {
-      this.numbered.drop(operation)
+      this.drop(operation)
       return
     }
-    fail(operation, brokenOff(this.numbered.connection.errno))
-    this.numbered.end(operation)
-  }
-
-  private of(flow: ByteFlow): SizedMessages {
-    if (flow.request) return this.requests
-    this.answers = flow
-    return this.responses
+    fail(operation.call, brokenOff(errno))
+    this.end(operation)
   }
 }
 
 /** One direction: what both have in common. */
-class Messages {
+abstract class Messages extends MessageReader<MongodbStream> {
   readonly headBytes = headBytes
-  readonly bodyBytes = 4_096
-  protected readonly protocol: Mongodb
-  protected readonly numbered: Numbered
-
-  constructor(protocol: Mongodb, numbered: Numbered) {
-    this.protocol = protocol
-    this.numbered = numbered
-  }
 
   length(bytes: Buffer, at: number): number {
     return messageLength(bytes, at)
   }
 }
 
-class Requests extends Messages implements MessageReader {
+class Requests extends Messages {
   /** Names of databases have 63 bytes at most, and seldom more than 40. */
-  readonly tailBytes = 64
+  override readonly tailBytes = 64
 
   begins(bytes: Buffer, at: number, end: number): boolean | undefined {
     return messageBegins(bytes, at, end, false)
   }
 
   opened(flow: ByteFlow, length: number): void {
-    const { numbered } = this
+    const { stream } = this
     const { bytes, at } = flow
     // Drivers send the next command when they have the answer to the one before.
-    numbered.settle(mark.unseen)
+    stream.settle(mark.unseen)
     const compressed = bytes.readInt32LE(at + 12) === opcode.compressed
-    const operation = numbered.begin(flow, bytes.readInt32LE(at + 4), compressed ? mark.oneWay : 0)
+    const operation = stream.begin(flow, bytes.readInt32LE(at + 4), compressed ? mark.oneWay : 0)
     if (operation !== undefined) operation.requestBytes = length
   }
 
   body(bytes: Buffer, start: number, end: number): void {
-    const { numbered, protocol } = this
+    const { stream } = this
+    const { protocol } = stream
     const { command } = protocol
-    const operation = numbered.sending
+    const operation = stream.sending
     if (operation === undefined) return
     command.read(bytes, start, end)
-    if (command.oneWay) operation.mark |= unanswered
+    if (command.oneWay) operation.mark |= mark.unanswered
     if (!command.compressed) operation.mark &= ~mark.oneWay
     if (command.silent || (command.oneWay && command.name === '')) operation.mark |= mark.silent
-    // Whoever sends such a command speaks the protocol, and nobody may ever answer it.
-    if (command.oneWay && command.database !== '') numbered.confirmed = true
-    protocol.describe(operation, numbered.connection)
-    numbered.asked(operation)
+    // Only the protocol has such a command, and it has no answer.
+    if (command.oneWay && command.database !== '') stream.confirmed = true
+    protocol.describe(operation, stream.connection)
+    stream.asked(operation)
   }
 
-  tail(bytes: Buffer, start: number, end: number): void {
-    const operation = this.numbered.sending
-    if (operation !== undefined) this.protocol.describeTail(operation, bytes, start, end)
+  override tail(bytes: Buffer, start: number, end: number): void {
+    const { protocol, sending: operation } = this.stream
+    if (operation !== undefined) protocol.describeTail(operation, bytes, start, end)
   }
 
   closed(flow: ByteFlow): void {
-    const { numbered, protocol } = this
-    const operation = numbered.sending
-    numbered.sending = undefined
-    if (operation === undefined || (operation.mark & unanswered) === 0) return
-    numbered.take(operation)
-    operation.endNs = flow.nowNs
-    protocol.complete(operation, numbered.connection)
-    numbered.end(operation)
-  }
-
-  missed(_flow: ByteFlow): void {}
-
-  strange(inStep: boolean): void {
-    this.numbered.strange(inStep)
+    this.stream.sent(flow)
   }
 }
 
-class Responses extends Messages implements MessageReader {
-  readonly tailBytes = 1
+class Responses extends Messages {
   /** Number of the answer that is passing, and whether others follow it. */
   private id = 0
   private more = false
@@ -257,43 +213,30 @@ class Responses extends Messages implements MessageReader {
     const { bytes, at } = flow
     this.id = bytes.readInt32LE(at + 4)
     this.more = false
-    this.numbered.answered(flow, bytes.readInt32LE(at + 8))
-    const operation = this.numbered.answering
+    this.stream.answered(flow, bytes.readInt32LE(at + 8))
+    const operation = this.stream.answering
     if (operation !== undefined) operation.responseBytes += length
   }
 
   body(bytes: Buffer, start: number, end: number): void {
-    const { protocol } = this
-    const operation = this.numbered.answering
+    const { protocol, answering: operation } = this.stream
     if (operation === undefined) return
     protocol.reply.read(bytes, start, end)
     this.more = protocol.reply.moreToCome
-    protocol.complete(operation, this.numbered.connection)
+    protocol.complete(operation, this.stream.connection)
     protocol.describeReply(operation)
   }
 
-  tail(_bytes: Buffer, _start: number, _end: number): void {}
-
   closed(flow: ByteFlow): void {
-    const { numbered, protocol } = this
-    const operation = numbered.answering
-    numbered.answering = undefined
+    const { stream } = this
+    const operation = stream.answering
+    stream.answering = undefined
     if (operation === undefined) return
     if (this.more) {
-      numbered.again(operation, this.id)
+      stream.again(operation, this.id)
       return
     }
     operation.endNs = flow.nowNs
-    protocol.complete(operation, numbered.connection)
-    numbered.end(operation)
-  }
-
-  missed(_flow: ByteFlow): void {
-    this.numbered.doubt()
-  }
-
-  strange(inStep: boolean): void {
-    this.numbered.doubt()
-    this.numbered.strange(inStep)
+    stream.end(operation)
   }
 }

@@ -11,7 +11,7 @@ import { Telling } from './redis/telling.ts'
  * reply is QUEUED. A subscription ends when it is confirmed; published messages are nobody's replies.
  *
  * `db.query.text` has a mark for each argument. `error.type` and `db.response.status_code` are the word that an error
- * reply begins with (`ERR`, `WRONGTYPE`, `MOVED`), or `error.type` is as in broken-off.ts.
+ * reply begins with (`ERR`, `WRONGTYPE`, `MOVED`), or `error.type` is as in failure.ts.
  */
 export const redis: ProtocolUnit = {
   name: 'redis',

@@ -1,29 +1,37 @@
-import type { ByteFlow } from '../lib/byte-flow.ts'
+import type { ByteFlow, FlowReader } from '../lib/byte-flow.ts'
+import type { Numbered } from './numbered.ts'
 
 /** What a protocol makes of the messages of one direction, each of which begins with its length. Never throws. */
-export interface MessageReader {
+export abstract class MessageReader<S extends Numbered = Numbered> {
+  readonly stream: S
   /** From so many bytes a message's length is known. */
-  readonly headBytes: number
+  abstract readonly headBytes: number
   /** Of a longer message so many bytes are shown at once, and not the rest. At most what a flow keeps. */
-  readonly bodyBytes: number
+  readonly bodyBytes: number = 4_096
   /** Of a longer message the last ones are shown, too: 1 at least, so that its end is noticed when it comes. */
-  readonly tailBytes: number
+  readonly tailBytes: number = 1
+
+  constructor(stream: S) {
+    this.stream = stream
+  }
+
   /** Length of the message whose head is at `at`; 0: there is none. */
-  length(bytes: Buffer, at: number): number
+  abstract length(bytes: Buffer, at: number): number
+
   /** Whether a message begins there, beyond doubt, while framing is lost. Undefined: too few bytes to tell. */
-  begins(bytes: Buffer, at: number, end: number): boolean | undefined
+  abstract begins(bytes: Buffer, at: number, end: number): boolean | undefined
+
   /** A message begins at `flow.at`. */
-  opened(flow: ByteFlow, length: number): void
+  abstract opened(flow: ByteFlow, length: number): void
+
   /** Its first bytes. Left out where they were not captured. */
-  body(bytes: Buffer, start: number, end: number): void
+  abstract body(bytes: Buffer, start: number, end: number): void
+
   /** The last bytes of a message that is longer, or some of them. */
-  tail(bytes: Buffer, start: number, end: number): void
+  tail(_bytes: Buffer, _start: number, _end: number): void {}
+
   /** Its last byte has passed. */
-  closed(flow: ByteFlow): void
-  /** Messages may have passed that nobody saw. */
-  missed(flow: ByteFlow): void
-  /** Bytes were passed over, in which no message was found. `inStep`: where one had to begin. */
-  strange(inStep: boolean): void
+  abstract closed(flow: ByteFlow): void
 }
 
 const atHead = 0
@@ -31,7 +39,7 @@ const inBody = 1
 const inTail = 2
 
 /** Frames one direction of a connection. A gap inside of a message does no harm to those behind it. */
-export class SizedMessages {
+export class SizedMessages implements FlowReader {
   private readonly reader: MessageReader
   private state = atHead
   private length = 0
@@ -51,7 +59,7 @@ export class SizedMessages {
   lost(flow: ByteFlow): void {
     this.begun = 0
     if (this.state === atHead) {
-      this.reader.missed(flow)
+      this.missed(flow)
       return
     }
     const left = this.leftOf(flow.received)
@@ -63,7 +71,7 @@ export class SizedMessages {
     }
     this.state = atHead
     this.reader.closed(flow)
-    if (left < 0) this.reader.missed(flow)
+    if (left < 0) this.missed(flow)
   }
 
   /** False: more bytes are needed. */
@@ -78,9 +86,8 @@ export class SizedMessages {
     if (flow.end - flow.at < reader.headBytes) return false
     const length = reader.length(flow.bytes, flow.at)
     if (length === 0) {
-      flow.broken = true
-      this.passOver(flow, true)
-      return false
+      this.missed(flow)
+      return reader.stream.fault(flow)
     }
     this.state = inBody
     this.length = length
@@ -103,13 +110,13 @@ export class SizedMessages {
       if (begins === undefined) this.begun = flow.end - flow.at
       if (begins !== false) return begins === true
     }
-    this.passOver(flow, false)
-    return false
+    this.missed(flow)
+    return reader.stream.passOver(flow)
   }
 
-  private passOver(flow: ByteFlow, inStep: boolean): void {
-    flow.at = flow.end
-    this.reader.strange(inStep)
+  /** Messages may have passed unseen. */
+  private missed(flow: ByteFlow): void {
+    if (!flow.request) this.reader.stream.doubt()
   }
 
   private readBody(flow: ByteFlow): boolean {

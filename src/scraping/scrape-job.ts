@@ -1,5 +1,6 @@
 // What is scraped and how: one job of `scrape_configs`, or one entry of `targets`, compiled.
 
+import type { TlsOptions } from '../lib/dialer.ts'
 import type { RelabelRule } from './relabel.ts'
 
 /** How requests to a target, or to a source of targets, prove who they are. */
@@ -8,13 +9,7 @@ export interface Access {
   readonly headers: Readonly<Record<string, string>>
   readonly basic: { readonly username: string; readonly password: Secret } | undefined
   readonly authorization: { readonly type: string; readonly credentials: Secret } | undefined
-  readonly tls: {
-    readonly caFile: string
-    readonly certFile: string
-    readonly keyFile: string
-    readonly serverName: string
-    readonly insecureSkipVerify: boolean
-  }
+  readonly tls: TlsOptions
   readonly followRedirects: boolean
   /** URL of an HTTP proxy; '' for none. */
   readonly proxyUrl: string

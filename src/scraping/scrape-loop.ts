@@ -1,4 +1,5 @@
 import { errorText } from '../lib/logger.ts'
+import { within } from '../lib/within.ts'
 import { FetchError, type Fetched } from './fetch/target-client.ts'
 import { PageError } from './page-error.ts'
 import type { PageRoom } from './page-room.ts'
@@ -155,14 +156,7 @@ export class ScrapeLoop {
   async stop(ended: boolean): Promise<void> {
     clearTimeout(this.#timer)
     this.#stop.abort()
-    let late: NodeJS.Timeout | undefined
-    await Promise.race([
-      this.#underWay,
-      new Promise(resolve => {
-        late = setTimeout(resolve, endMs)
-      }),
-    ])
-    clearTimeout(late)
+    await within(endMs, this.#underWay)
     this.#client.close()
     if (ended) await this.#end()
     this.#series.close()

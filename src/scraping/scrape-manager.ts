@@ -1,5 +1,6 @@
 import { errorText, type Logger } from '../lib/logger.ts'
 import { Turn } from '../lib/turn.ts'
+import { within } from '../lib/within.ts'
 import type { PageRoom } from './page-room.ts'
 import type { ScrapeJob, TargetGroup } from './scrape-job.ts'
 import { type LoopState, type PageSource, type ScrapeCounts, ScrapeLoop } from './scrape-loop.ts'
@@ -113,12 +114,7 @@ export class ScrapeManager {
   async stop(withinMs = endMs): Promise<void> {
     this.#stopped = true
     for (const [name, job] of this.#jobs) this.#close(name, job)
-    let late: NodeJS.Timeout | undefined
-    const isLate = new Promise(resolve => {
-      late = setTimeout(resolve, withinMs)
-    })
-    await Promise.race([Promise.all(this.#ends), isLate])
-    clearTimeout(late)
+    await within(withinMs, Promise.all(this.#ends))
   }
 
   #open(job: ScrapeJob, isReshared: boolean): void {

@@ -1,7 +1,7 @@
 import type { Turn } from '../lib/turn.ts'
 import type { PlacedMetric, PreparedIntake, PreparedMetric } from '../model/prepared-metric.ts'
 import { type MappedSeries, mapFamily, staleMetrics } from './mapping/map-family.ts'
-import type { DerivedNumber } from './mapping/mapped-family.ts'
+import type { DerivedNumber, MappingLoss } from './mapping/mapped-family.ts'
 import { writeStarts } from './mapping/start-time.ts'
 import { PageError } from './page-error.ts'
 import type { PageLayout } from './page-layout.ts'
@@ -39,7 +39,7 @@ export interface Piece extends PagePart {
   /** Its series where they come whole; the value is the number of the sample in the piece. */
   whole: readonly MappedSeries[] | undefined
   /** Points that the mapping has no form for, counted each time. */
-  readonly dropped: ReadonlyMap<string, number>
+  readonly dropped: ReadonlyMap<MappingLoss, number>
   readonly starts: readonly DerivedNumber[]
   /** What the places point into: a view of all values, or numbers of its own. */
   readonly numbers: Float64Array
@@ -237,7 +237,10 @@ function someSample(part: PagePart, is: (sample: number) => boolean): boolean {
   return false
 }
 
-function withRepeated(dropped: ReadonlyMap<string, number>, repeated: number): ReadonlyMap<string, number> {
+function withRepeated(
+  dropped: ReadonlyMap<MappingLoss, number>,
+  repeated: number,
+): ReadonlyMap<MappingLoss, number> {
   if (repeated === 0) return dropped
   return new Map(dropped).set('duplicate_series', (dropped.get('duplicate_series') ?? 0) + repeated)
 }

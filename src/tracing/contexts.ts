@@ -1,5 +1,6 @@
 import type { MemoryGovernor } from '../lib/memory-governor.ts'
 import type { TraceContext } from '../model/stream.ts'
+import { AgeList, Pair, PairTable, portsOf } from './pair-table.ts'
 
 /** Bytes of a request that is remembered, with its ids (measured), and those that all may have by default. */
 const requestBytes = 1_000
@@ -28,12 +29,10 @@ export const flagsWithRemoteParent = 0x300
 const flagsWithLocalParent = 0x100
 
 /** One side of a request, from its beginning until nobody needs its place in the trace any more. Used again. */
-export class Request {
+export class Request extends Pair<Request> {
   /** Grows with each use, so that a reference to an earlier one is recognised. */
   turn = 0
   server = false
-  sequence = 0
-  ports = 0
   pid = 0
   tid = 0
   blocking = false
@@ -65,10 +64,7 @@ export class Request {
   parent: Request | undefined
   parentTurn = 0
   atMs = 0
-  /** Neighbours: in the chain of the table, in the order of age, among those that their process serves. */
-  chain: Request | undefined
-  older: Request | undefined
-  newer: Request | undefined
+  /** Neighbours among those that its process serves. */
   before: Request | undefined
   after: Request | undefined
 }
@@ -115,15 +111,15 @@ export interface RequestStart extends RequestKey {
 export class Contexts {
   /** Requests that found their other side, or what they were made for. */
   joined = 0
-  private readonly table = new Array<Request | undefined>(chains).fill(undefined)
+  private readonly table = new PairTable<Request>(chains)
   private readonly serving = new Map<number, Serving>()
   /** Threads that were started by a thread that served a request. */
   private readonly threads = new Map<number, { request: Request; turn: number }>()
   private readonly free: Request[] = []
   private readonly fill: (id: Uint8Array) => void
   /** Under way, and ended: each from the oldest to the newest. */
-  private readonly open = new Line()
-  private readonly done = new Line()
+  private readonly open = new AgeList<Request>()
+  private readonly done = new AgeList<Request>()
 
   private readonly maxRequests: number
   private peak = 0
@@ -176,7 +172,7 @@ export class Contexts {
     request.startUs = start.startUs
     request.number = start.number ?? 0
     this.fill(request.spanId)
-    this.insert(request)
+    this.table.add(request)
     if (context !== undefined && context.flags >= 0) {
       request.traceId.set(context.traceId)
       request.parentSpanId.set(context.spanId)
@@ -289,7 +285,7 @@ export class Contexts {
     if (oldest !== undefined) this.forget(oldest)
   }
 
-  private forgetOlder(line: Line, atMs: number): void {
+  private forgetOlder(line: AgeList<Request>, atMs: number): void {
     for (let oldest = line.first; oldest !== undefined && oldest.atMs <= atMs; oldest = line.first)
       this.forget(oldest)
   }
@@ -410,15 +406,7 @@ export class Contexts {
   }
 
   private release(request: Request): void {
-    const at = place(request.sequence, request.ports)
-    let link = this.table[at]
-    if (link === request) {
-      this.table[at] = request.chain
-    } else {
-      while (link !== undefined && link.chain !== request) link = link.chain
-      if (link !== undefined) link.chain = request.chain
-    }
-    request.chain = undefined
+    this.table.delete(request)
     request.parent = undefined
     request.owner = undefined
     request.number = 0
@@ -426,19 +414,9 @@ export class Contexts {
     this.free.push(request)
   }
 
-  private insert(request: Request): void {
-    const at = place(request.sequence, request.ports)
-    request.chain = this.table[at]
-    this.table[at] = request
-  }
-
   private lookUp(server: boolean, sequence: number, ports: number): Request | undefined {
-    let request = this.table[place(sequence, ports)]
-    while (
-      request !== undefined &&
-      (request.sequence !== sequence || request.ports !== ports || request.server !== server)
-    )
-      request = request.chain
+    let request = this.table.find(sequence, ports)
+    while (request !== undefined && request.server !== server) request = this.table.next(request)
     return request
   }
 }
@@ -454,43 +432,7 @@ function forgetNumbers(request: Request, others: Request | undefined): void {
   }
 }
 
-/** Requests from the oldest to the newest. */
-class Line {
-  length = 0
-  first: Request | undefined
-  private last: Request | undefined
-
-  add(request: Request): void {
-    request.older = this.last
-    request.newer = undefined
-    if (this.last === undefined) this.first = request
-    else this.last.newer = request
-    this.last = request
-    this.length++
-  }
-
-  remove(request: Request): void {
-    if (request.older === undefined) this.first = request.newer
-    else request.older.newer = request.newer
-    if (request.newer === undefined) this.last = request.older
-    else request.newer.older = request.older
-    request.older = undefined
-    request.newer = undefined
-    this.length--
-  }
-}
-
-/** Both ports of a connection in one number. */
-function portsOf(clientPort: number, serverPort: number): number {
-  return clientPort * 65536 + serverPort
-}
-
 export function isSameTrace(a: Uint8Array, b: Uint8Array): boolean {
   for (let i = 0; i < 16; i++) if (a[i] !== b[i]) return false
   return true
-}
-
-function place(sequence: number, ports: number): number {
-  const hash = Math.imul(sequence ^ Math.imul(ports, 0x9e3779b1), 0x85ebca6b)
-  return (hash ^ (hash >>> 15)) & (chains - 1)
 }

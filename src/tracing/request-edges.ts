@@ -2,6 +2,7 @@ import type { Call, Exchange } from '../model/exchange.ts'
 import type { RequestEdge } from '../model/request-edge.ts'
 import type { Resource } from '../model/resource.ts'
 import type { Request } from './contexts.ts'
+import { AgeList, Pair, PairTable } from './pair-table.ts'
 import { isProbe } from './probe-request.ts'
 
 export interface RequestEdgesOptions {
@@ -32,10 +33,10 @@ const bothSides = new Set(['http1', 'http2'])
  */
 export class RequestEdges {
   readonly #options: RequestEdgesOptions
-  readonly #table = new Array<Half | undefined>(chains).fill(undefined)
+  readonly #table = new PairTable<Half>(chains)
   /** From the oldest to the newest. */
-  readonly #waiting = new Line()
-  readonly #alone = new Line()
+  readonly #waiting = new AgeList<Half>()
+  readonly #alone = new AgeList<Half>()
   readonly #free: Half[] = []
   /** Of the side that just ended, and of one that ended before. */
   readonly #edge = new Edge()
@@ -63,7 +64,7 @@ export class RequestEdges {
       if (!(server && local)) this.#tell()
       return
     }
-    const half = this.#find(request)
+    const half = this.#table.find(sequence, ports)
     if (half !== undefined && this.#meets(half, server)) return
     // Of containers' addresses nobody knows whether they are on this host, but for what was seen to begin.
     if (local || this.#options.isUnderWay(!server, sequence, ports)) this.#hold(exchange, request, of)
@@ -114,9 +115,7 @@ export class RequestEdges {
     half.probe = edge.probe
     half.endedMs = this.#options.now()
     half.atMs = half.endedMs
-    const at = place(sequence, ports)
-    half.chain = this.#table[at]
-    this.#table[at] = half
+    this.#table.add(half)
     this.#waiting.add(half)
     if (this.#waiting.length > mostHalves) this.#settle(this.#waiting.first!)
   }
@@ -148,21 +147,8 @@ export class RequestEdges {
     this.#options.tell(this.#edge)
   }
 
-  #find({ sequence, ports }: Request): Half | undefined {
-    let half = this.#table[place(sequence, ports)]
-    while (half !== undefined && (half.sequence !== sequence || half.ports !== ports)) half = half.chain
-    return half
-  }
-
   #release(half: Half): void {
-    const at = place(half.sequence, half.ports)
-    let link = this.#table[at]!
-    if (link === half) this.#table[at] = half.chain
-    else {
-      while (link.chain !== half) link = link.chain!
-      link.chain = half.chain
-    }
-    half.chain = undefined
+    this.#table.delete(half)
     half.clear()
     this.#free.push(half)
   }
@@ -211,10 +197,8 @@ class Edge implements RequestEdge {
 }
 
 /** A side that ended, while its other one may still come. Used again. */
-class Half {
+class Half extends Pair<Half> {
   server = false
-  sequence = 0
-  ports = 0
   /** Whose it was; undefined: it was told alone. */
   of: Resource | undefined
   protocol = ''
@@ -226,10 +210,6 @@ class Half {
   /** When it ended, and since when it waits. */
   endedMs = 0
   atMs = 0
-  /** Neighbours: in the chain of the table, in the order of age. */
-  chain: Half | undefined
-  older: Half | undefined
-  newer: Half | undefined
 
   /** Lets go of what belongs to others. */
   clear(): void {
@@ -238,36 +218,4 @@ class Half {
     this.localAddress = ''
     this.peerAddress = ''
   }
-}
-
-/** From the oldest to the newest. */
-class Line {
-  length = 0
-  first: Half | undefined
-  #last: Half | undefined
-
-  add(half: Half): void {
-    half.older = this.#last
-    half.newer = undefined
-    if (this.#last === undefined) this.first = half
-    else this.#last.newer = half
-    this.#last = half
-    this.length++
-  }
-
-  remove(half: Half): void {
-    if (half.older === undefined) this.first = half.newer
-    else half.older.newer = half.newer
-    if (half.newer === undefined) this.#last = half.older
-    else half.newer.older = half.older
-    half.older = undefined
-    half.newer = undefined
-    this.length--
-  }
-}
-
-/** Chain of a pair. */
-function place(sequence: number, ports: number): number {
-  const hash = Math.imul(sequence ^ Math.imul(ports, 0x9e3779b1), 0x85ebca6b)
-  return (hash ^ (hash >>> 15)) & (chains - 1)
 }

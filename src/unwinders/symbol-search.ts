@@ -1,5 +1,6 @@
 import type { ElfFile } from '../lib/elf/elf-file.ts'
-import { sectionType, u64 } from '../lib/elf/elf-format.ts'
+import { sectionType } from '../lib/elf/elf-format.ts'
+import { u64 } from '../lib/u64.ts'
 
 export interface FoundSymbol {
   /** In the address space of the file. */

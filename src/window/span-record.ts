@@ -1,6 +1,7 @@
 // How a span stands in a ring: a head of 18 words, then its texts in UTF-8: the name, the message of its status, and the
 // attributes, each with its key.
 
+import { isZero } from '../lib/is-zero.ts'
 import type { AttributeValue } from '../model/attributes.ts'
 import { type Span, SpanKind, StatusCode } from '../model/span.ts'
 import type { SpanKeys } from './span-keys.ts'
@@ -328,10 +329,4 @@ function writeText(bytes: Buffer, at: number, text: string, most: number): numbe
 
 function copyBytes(from: Uint8Array, to: Uint8Array, at: number): void {
   for (let i = 0; i < from.length; i++) to[at + i] = from[i]!
-}
-
-function isZero(id: Uint8Array): boolean {
-  let bits = 0
-  for (let i = 0; i < id.length; i++) bits |= id[i]!
-  return bits === 0
 }

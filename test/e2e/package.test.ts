@@ -302,7 +302,7 @@ async function lifeOfAPackage(
   const configured = () => system.run('sh', ['-c', debianScripts.postinst!, 'postinst', 'configure']).talk
   assert.doesNotMatch(configured(), /warning/)
   system.run('usermod', ['--shell', '/bin/sh', 'svc'])
-  assert.match(configured(), /warning: a user svc was there before/)
+  assert.match(configured(), /warning: the user svc already existed/)
   system.run('usermod', ['--shell', '/usr/sbin/nologin', 'svc'])
   assert.equal(system.run('dpkg', ['--remove', 'svc']).code, 0)
   assert.deepEqual(

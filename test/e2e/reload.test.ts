@@ -170,7 +170,10 @@ test('an invalid configuration is refused with every problem, and the old one go
   const ready = await agent.get('/ready')
   const { status, warnings = [] } = JSON.parse(ready.text) as { status: string; warnings?: string[] }
   assert.deepEqual([ready.status, status, warnings.length], [200, 'ready', 1])
-  assert.match(warnings[0]!, /^reload: rejected at \S+Z; previous .*config\.yaml:2:3; see svc status/)
+  assert.match(
+    warnings[0]!,
+    /^reload: rejected at \S+Z; previous configuration still active: .*config\.yaml:2:3; see svc status/,
+  )
   assert.doesNotMatch(warnings[0]!, /loud/)
   agent.configure({})
   assert.equal((await reload(agent)).code, 200)

@@ -1,4 +1,4 @@
-// owns: host
+// owns: ports, load
 // The live page over a real agent that looks at a real shop under load, in a real browser.
 
 import assert from 'node:assert/strict'

@@ -1,4 +1,4 @@
-// What a container of svc takes: what its needs say, and no more.
+// The options of a container of svc: those that its needs require, and no others.
 import { table } from '../../src/cli/doctor/table.ts'
 import { endMs } from '../../src/cli/run-agent.ts'
 import { defaults, variableOf } from '../../src/config/index.ts'
@@ -7,7 +7,7 @@ import { capabilityHints } from '../../src/kernel/need.ts'
 /** An option of `docker run` with its value. */
 type Option = readonly [name: string, value: string]
 
-/** Needs with the fault that a container has unless it is told otherwise. */
+/** Needs with the fault that a container has by default. */
 const fixed: readonly (readonly [need: string, fault: string])[] = [
   ['host pid namespace', 'own'],
   ['metrics address', 'foreign'],
@@ -20,17 +20,17 @@ const fixed: readonly (readonly [need: string, fault: string])[] = [
   ['capture programs', 'no_memory'],
 ]
 
-/** What the container holds beside what its needs name. */
+/** Options in addition to those of the needs. */
 const own: readonly Option[] = [
   ['read-only', ''],
   ['cap-drop', 'ALL'],
   ['security-opt', 'no-new-privileges'],
   ['cgroupns', 'host'],
   ['stop-timeout', `${Math.ceil(endMs(defaults().pipeline.operations.shutdown.timeout) / 1000)}`],
-  // File systems that are mounted later are seen, too.
+  // File systems that are mounted later are visible, too.
   ['volume', '/:/host:ro,rslave'],
   ['env', `${variableOf('agent.nodeexporter.path.rootfs')}=/host`],
-  // The host's network is the host's users' as well, and its neighbours'.
+  // Users of the host and its neighbours can reach the host's network as well.
   ['env', `${variableOf('self_telemetry.listen')}=127.0.0.1:19090`],
 ]
 
@@ -39,7 +39,7 @@ const order =
     ' ',
   )
 
-/** All options, in the order in which people read them. */
+/** All options, in reading order. */
 export function options(): Option[] {
   const capabilities = [...new Set(table.flatMap(row => row.capabilities ?? []))]
   const lines = [capabilityHints(...capabilities).container, ...fixed.map(hintOf)]
@@ -51,7 +51,7 @@ export function options(): Option[] {
 
 function hintOf([need, fault]: readonly [string, string]): string {
   const line = table.find(({ name }) => name === need)?.faults[fault]?.hints.container
-  if (line === undefined) throw new Error(`${need}: ${fault} says no more what a container takes`)
+  if (line === undefined) throw new Error(`${need}: ${fault} no longer has a hint for containers`)
   return line
 }
 

@@ -40,10 +40,10 @@ function compose(): string {
     healthcheck: { test: ['CMD', 'svc', status.name], interval: '1m', timeout: '10s', start_period: '30s' },
   }
   const text = stringify({ services: { svc: service }, volumes: Object.fromEntries(named.map(n => [n, {}])) })
-  return `# Written by tools/gen-deploy.ts. What each line is for: docs/docker.md.\n${text}`
+  return `# Written by tools/gen-deploy.ts. docs/docker.md explains each line.\n${text}`
 }
 
-/** The archive of the image is what is built: its layers make the same image where there is only a Dockerfile. */
+/** `npm run package` builds the archive of the image; its layers become the same image from a Dockerfile. */
 function dockerfile(): string {
   const { User, Env, Entrypoint, Cmd } = start
   return `# Written by tools/gen-deploy.ts. Builds the image from the sources, in the root of the repository:
@@ -66,7 +66,7 @@ CMD ${JSON.stringify(Cmd)}
 `
 }
 
-const ignored = ['# What a build makes itself.', 'build', 'dist', 'node_modules']
+const ignored = ['# A build creates these itself.', 'build', 'dist', 'node_modules']
 
 const directory = 'deploy/docker'
 export const dockerFiles: readonly Generated[] = [

@@ -1,4 +1,4 @@
-// What the chart's templates must know of the program.
+// Facts of the program for the chart's templates.
 import { dirname } from 'node:path'
 import { containerLogDirectories } from '../../src/agent/log-sources.ts'
 import type { probePaths } from '../../src/api/routes.ts'
@@ -25,9 +25,9 @@ const topics: Readonly<Record<string, readonly Topic[]>> = {
   'agent.profiling': ['traces', 'profiles'],
 }
 
-/** Collectors that read the network of the process that asks: in a pod with a network of its own they would tell of the pod. */
+/** Collectors that read the network of their own process: in a pod with its own network they would report the pod's. */
 const ofOwnNetwork = /\/proc\/net\/|netlink|sock_diag|ethtool\(8\)|nl80211/
-/** Whose file tells of all networks: /proc/net/softnet_stat counts by CPU. */
+/** Collectors whose file covers all networks: /proc/net/softnet_stat counts by CPU. */
 const ofAllNetworks = new Set(['softnet'])
 
 /** JSON for the template `svc.facts`. */

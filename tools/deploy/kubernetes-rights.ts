@@ -1,4 +1,4 @@
-// What an account must be granted for the roles of discovery of targets. test/deploy holds it against what is asked.
+// Rights of an account for the roles of target discovery. test/deploy compares them with the actual requests.
 import { endpointSliceRole } from '../../src/scraping/sources/kubernetes/endpoint-slice.ts'
 import { endpointsRole } from '../../src/scraping/sources/kubernetes/endpoints.ts'
 import { ingressRole } from '../../src/scraping/sources/kubernetes/ingress.ts'

@@ -113,7 +113,7 @@ function strict(properties: Json): Json {
   return { type: 'object', additionalProperties: false, properties }
 }
 
-/** Without what only people read. */
+/** Without texts for readers. */
 function bare(node: unknown, isNamed = false): unknown {
   if (Array.isArray(node)) return node.map(each => bare(each))
   if (typeof node !== 'object' || node === null) return node

@@ -31,7 +31,7 @@ kubeVersion: ">=1.20.0-0"
 /** A template that is YAML, for `fromYaml`: JSON is YAML, and a line for each fact is easy to compare. */
 function factsText(): string {
   const lines = Object.entries(chartFacts()).map(([name, fact]) => `${name}: ${JSON.stringify(fact)}`)
-  return `{{- /* What the program's tables say. Written by tools/gen-deploy.ts; do not edit. */ -}}
+  return `{{- /* Facts from the program's tables. Written by tools/gen-deploy.ts; do not edit. */ -}}
 {{- define "svc.facts" -}}
 ${lines.join('\n')}
 {{- end -}}

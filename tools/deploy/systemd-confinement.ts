@@ -1,12 +1,12 @@
-/** What keeps the agent from all that it never does. What is missing from it would cost telemetry, and says which. */
-export const confinement = `# Reading is its work; it writes in its own directories alone.
+/** Directives that prevent everything the agent never does. Missing directives would cost telemetry, as the text says. */
+export const confinement = `# The agent only reads; it writes in its own directories only.
 ProtectSystem=strict
 ProtectHome=read-only
 PrivateTmp=yes
 PrivateMounts=yes
 ProtectControlGroups=yes
 ProtectKernelModules=yes
-# It may read much, but no disk and no memory by their devices. GPUs are asked through theirs.
+# The agent may read much, but not disks and memory through their devices. GPUs are queried through theirs.
 DevicePolicy=closed
 DeviceAllow=char-nvidia* rw
 NoNewPrivileges=yes
@@ -18,13 +18,13 @@ LockPersonality=yes
 RemoveIPC=yes
 KeyringMode=private
 SystemCallArchitectures=native
-# Beyond what services call: eBPF, and the clock's state, which is only read (the C library reads it by the second).
+# In addition to normal services: eBPF, and the clock's state, which is only read (the C library uses the second call).
 SystemCallFilter=@system-service bpf perf_event_open adjtimex clock_adjtime
 SystemCallFilter=~@resources
 # Threads and programs that read foreign files lower their priority.
 SystemCallFilter=setpriority
 SystemCallErrorNumber=EPERM
-# Not here, as each costs telemetry: MemoryDenyWriteExecute= ends the runtime, which compiles; ProtectKernelLogs= takes
-# CAP_SYSLOG and ProtectKernelTunables= /proc/kallsyms, the names of the kernel's functions; ProtectClock= the state of
-# the clock; ProtectHostname= a name of the host that changes; ProtectProc=, ProcSubset=, PrivateUsers= and PrivatePIDs=
-# the processes of others; PrivateDevices= GPUs; PrivateNetwork= and IPAddressDeny= the network.`
+# Not set, because each costs telemetry: MemoryDenyWriteExecute= breaks the runtime, which compiles; ProtectKernelLogs=
+# removes CAP_SYSLOG and ProtectKernelTunables= /proc/kallsyms, the names of the kernel's functions; ProtectClock= hides
+# the state of the clock; ProtectHostname= changes of the host's name; ProtectProc=, ProcSubset=, PrivateUsers= and
+# PrivatePIDs= the processes of others; PrivateDevices= GPUs; PrivateNetwork= and IPAddressDeny= the network.`

@@ -1,4 +1,4 @@
-// Changes of the unit that single hosts need.
+// Changes of the unit for some hosts.
 
 export const head = 'Written by tools/gen-deploy.ts.'
 
@@ -8,13 +8,13 @@ export function rights(names: readonly string[]): string {
   return `AmbientCapabilities=${list}\nCapabilityBoundingSet=${list}`
 }
 
-/** Kernels before 5.8 know no rights of eBPF, before 5.9 none to open the files of processes. */
+/** Kernels before 5.8 have no capabilities for eBPF, before 5.9 none to open the files of processes. */
 export const oldKernel = `# ${head} For kernels before 5.9: /etc/systemd/system/svc.service.d/old-kernel.conf
 [Service]
 ${rights(['SYS_ADMIN', 'SYS_RESOURCE'])}
 `
 
-export const collector = `# ${head} For mode: collector, which scrapes and takes no rights:
+export const collector = `# ${head} For mode: collector, which scrapes and needs no rights:
 # /etc/systemd/system/svc.service.d/collector.conf
 [Service]
 AmbientCapabilities=
@@ -25,7 +25,7 @@ ProcSubset=pid
 `
 
 export const docker = `# ${head} For names of Docker's containers: /etc/systemd/system/svc.service.d/docker.conf
-# Whoever may speak to Docker may become root by it. The agent only asks.
+# A program with access to Docker can become root. The agent only reads.
 [Service]
 SupplementaryGroups=docker
 `

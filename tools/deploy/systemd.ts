@@ -19,7 +19,7 @@ const shutdownMs = config.pipeline.operations.shutdown.timeout
 const stateDirectory = below('/var/lib', dirname(config.pipeline.export.queue.directory))
 const runDirectory = below('/run', dirname(config.self_telemetry.admin_socket))
 
-/** What `svc doctor` finds to need rights, in the order of its table. */
+/** The capabilities that the checks of `svc doctor` need, in the order of its table. */
 const capabilities = [...new Set(table.flatMap(row => row.capabilities ?? []))]
 
 function below(parent: string, path: string): string {
@@ -28,22 +28,22 @@ function below(parent: string, path: string): string {
   return name
 }
 
-const bounds = `# Who keeps all CPUs busy must not keep the agent from reporting it. limits.cpu bounds what it takes.
+const bounds = `# A process that keeps all CPUs busy must not stop the agent from reporting it. limits.cpu bounds the agent's own CPU.
 Nice=-10
 CPUWeight=200
 IOWeight=20
 MemoryMax=512M
-# What is observed matters more than who observes.
+# The observed programs matter more than the observer.
 OOMScoreAdjust=500
 LimitNOFILE=65536
 # Kernels before 5.11 count eBPF maps against it.
 LimitMEMLOCK=infinity
-# A dump would hold what the agent has seen.
+# A core dump would contain observed data.
 LimitCORE=0`
 
-/** Who the agent is and where it may write, the same for all that runs as the agent does. */
+/** The agent's user and writable directories, the same for all units with its identity. */
 const identity = `User=${user}
-# Variables, such as OTEL_EXPORTER_OTLP_HEADERS, one NAME=VALUE a line.
+# Variables, such as OTEL_EXPORTER_OTLP_HEADERS, one NAME=VALUE per line.
 EnvironmentFile=-/etc/svc/environment
 StateDirectory=${stateDirectory}
 StateDirectoryMode=0700
@@ -59,26 +59,26 @@ After=network.target
 
 [Service]
 Type=notify
-# There is no ExecStartPre=: the agent checks its configuration itself, and systemd would start a check that failed again
+# There is no ExecStartPre=: the agent checks its configuration itself, and systemd would restart a failed check again
 # and again.
 ExecStart=${program} ${run.name}
 ExecReload=${program} ${validate.name}
 ExecReload=/bin/sh -c 'kill -HUP $MAINPID'
-# What ended it, for the next start.
+# Records the cause of the exit for the next start.
 ExecStopPost=-/usr/lib/svc/dist/svc-probe --ended
-# The agent tells systemd that it works, until its event loop or a stage of it is stuck.
+# The agent sends systemd a sign of life, until its event loop or one of its stages is stuck.
 WatchdogSec=60
 TimeoutStartSec=180
-# The agent asks for more where shutdown_timeout is longer.
+# The agent requests more if shutdown_timeout is longer.
 TimeoutStopSec=${Math.ceil(endMs(shutdownMs) / 1000)}
 KillMode=mixed
 Restart=on-failure
 RestartSec=5
-# A wrong configuration, or eBPF that is required and not there: starting again fixes neither.
+# A wrong configuration, or eBPF that is required and missing: a restart fixes neither.
 RestartPreventExitStatus=${ExitCode.usage} ${ExitCode.ebpf}
 ${identity}
 
-# What the needs of "svc doctor" name, and nothing else.
+# The capabilities in the needs of "svc doctor", and no others.
 ${rights(capabilities)}
 
 ${bounds}
@@ -91,19 +91,19 @@ WantedBy=multi-user.target
 }
 
 function doctorService(): string {
-  return `# ${head} Tries what the agent may do, as the agent:
+  return `# ${head} Checks what the agent may do, with its user and rights:
 # systemctl start svc-doctor; journalctl -u svc-doctor -o cat
 [Unit]
-Description=What svc can and cannot do on this host
+Description=Checks of svc on this host
 Documentation=man:svc(1)
 
 [Service]
 Type=oneshot
 ExecStart=${program} ${doctor.name}
-# Something is limited, or a receiver does not take what is sent.
+# A feature is limited, or a receiver rejects data.
 SuccessExitStatus=${ExitCode.general} ${ExitCode.exporting}
 ${identity}
-# The agent's socket is there.
+# The agent's socket is in it.
 RuntimeDirectoryPreserve=yes
 
 ${rights(capabilities)}
@@ -118,9 +118,9 @@ const account = `# ${head}
 u ${user} - "svc, the observability agent" /var/lib/${stateDirectory}
 `
 
-/** What Debian and Ubuntu change, and no capability but CAP_SYS_ADMIN stands for. */
-const sysctl = `# ${head} Debian and Ubuntu have another value, by which CAP_PERFMON is not enough to record
-# profiles, and before Linux 6.3 to trace. This one is the kernel's own: users may measure their own processes.
+/** A setting that Debian and Ubuntu change, and that only CAP_SYS_ADMIN overrides. */
+const sysctl = `# ${head} Debian and Ubuntu set another value, with which CAP_PERFMON is not enough to record
+# profiles, and before Linux 6.3 to trace. This is the kernel's own value: users may measure their own processes.
 ${/^sysctl -w (\S+)=(\S+)$/
   .exec(perfEvents.faults.paranoid.hints.sysctl ?? '')!
   .slice(1)

@@ -48,7 +48,7 @@ function buildParts(to: string, runtime: string, libraries: string): void {
       [
         ...['-g', '-O2', '-Wall', '-Werror', '-Wno-unused-function', '--target=bpf', '-D__TARGET_ARCH_arm64'],
         ...[...options, `-I${join(root, 'bpf/include')}`, `-I${join(include, triplet)}`, `-I${include}`],
-        // Lines of the sources are told in errors of the verifier: by the same names wherever it was built.
+        // Errors of the verifier show source lines: with the same names wherever it was built.
         ...[
           `-ffile-prefix-map=${root}=.`,
           '-c',

@@ -1,4 +1,4 @@
-// /etc/svc/config.yaml as packages bring it: every section in the order in which one reads, all of it a comment.
+// /etc/svc/config.yaml as packages install it: every section in reading order, all of it a comment.
 
 import { type Leaf, yamlTree } from '../../src/cli/config/yaml-tree.ts'
 import { wrapped } from '../../src/cli/terminal.ts'
@@ -11,25 +11,25 @@ import { type Branch, isBranch, type Key, leaves } from '../../src/schema/tree.t
 const columns = 100
 const batchSize = schema.keys.pipeline.keys.export.keys.batch.keys.size.default
 
-/** Where the data goes comes first: for that most files are written. */
+/** The destination of the data comes first: it is the most common setting. */
 const first = ['otlp', 'resource']
 
-const intro = `## svc works without a line of this file: "sudo svc ui" prints a link to its page, and it sends nothing.
-## Take the "#" from the lines that you want, and from those of the sections that they stand in.
-## Everybody may read this file: keep secrets in files of root:svc, mode 0640, and write \${file:/etc/svc/token}
-## What stands behind a "#" is the default. Then: svc validate, systemctl reload svc. More: man svc, svc config --default.
+const intro = `## svc works without this file: "sudo svc ui" prints a link to its page, and it sends nothing.
+## Remove the "#" from the lines that you want, and from the names of their sections.
+## Everyone can read this file: keep secrets in files of root:svc, mode 0640, and write \${file:/etc/svc/token}
+## Values after a "#" are the defaults. Then: svc validate, systemctl reload svc. More: man svc, svc config --default.
 `
 
 /**
- * A host has other users, and neighbours: what a package installs answers this host alone. Whoever scrapes from another
- * one changes a line.
+ * A host has other users, and neighbours: an installed package answers only this host. To scrape it from another host,
+ * change a line.
  */
 const listen = [
-  '#  # For this host alone. For scrapers on other hosts write :19090; without a token they see what anybody may.',
+  '#  # For this host only. For scrapers on other hosts write :19090; without a token they see only public data.',
   '  listen: 127.0.0.1:19090',
 ]
 
-/** A file that sets where it listens. With one `#` less on each line it sets every other key to its default. */
+/** A file that sets the listen address. With one `#` less on each line it sets every other key to its default. */
 export function configurationFile(): string {
   const rows = [...leaves(schema)].filter(([key, leaf]) => isShown(key, leaf)).map(leafOf)
   const sections = first.map(name => rows.filter(({ key }) => sectionOf(key) === name))
@@ -42,7 +42,7 @@ export function configurationFile(): string {
   return `${intro}\n${lines.join('\n')}`
 }
 
-/** Not what stands in for another key, and would hide it. Nor what this version does nothing with. */
+/** Leaves out keys that replace another key, and would hide it, and keys without effect in this version. */
 function isShown(key: string, leaf: Key<unknown>): boolean {
   const standsIn =
     sameThing.some(([winner]) => winner === key) ||

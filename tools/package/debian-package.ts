@@ -67,7 +67,7 @@ function controlFile(root: string, paths: readonly string[], tree: Tree): string
     Depends: `libc6 (>= ${newestSymbols(programs, 'GLIBC')}), libgcc-s1, libstdc++6, init-system-helpers, passwd`,
     Section: 'admin',
     Priority: 'optional',
-    Description: `${description.replace(/\.$/, '')}\n What it sees goes to an OTLP receiver, and to a page of its own. It brings its runtime along.`,
+    Description: `${description.replace(/\.$/, '')}\n The data goes to an OTLP receiver and to a live page. The package contains its own runtime.`,
   }
   return Object.entries(fields)
     .map(([name, value]) => `${name}: ${value}\n`)

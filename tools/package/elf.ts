@@ -1,4 +1,4 @@
-// What programs and libraries ask of others, as readelf(1) tells for any processor.
+// The dependencies of programs and libraries, by readelf(1) for any processor.
 
 import { output } from './command.ts'
 

@@ -88,7 +88,7 @@ function debianPart(library: Library | Linked, { architecture, directory }: Tree
   const { package: name, version, file } = library
   const known = ofDebian[name]
   if (known === undefined)
-    throw new Error(`nobody said which licence Debian's ${name} has: tools/package/foreign-parts.ts`)
+    throw new Error(`unknown licence of Debian's ${name}: add it to tools/package/foreign-parts.ts`)
   const within = 'name' in library ? `dist/${library.name}` : (known.within ?? '')
   const encoded = encodeURIComponent(version)
   return {

@@ -7,14 +7,14 @@ const unit = 'svc.service'
 
 /** Where to look, for the person who has just installed it. */
 const banner = `cat <<'END'
-svc: what this host can and cannot do, and how to fix it: svc doctor
-svc: the live page: sudo svc ui prints a link to it
-svc: where data is sent, and all else that can be set: ${configuration}
-svc: how it runs: systemctl status svc
+svc: checks of this host, with fixes: svc doctor
+svc: link to the live page: sudo svc ui
+svc: configuration, with the endpoint for your data: ${configuration}
+svc: status of the service: systemctl status svc
 END
 `
 
-/** Makes the user; by hand where there is no systemd-sysusers. Somebody else's of that name is told of. */
+/** Creates the user, without systemd-sysusers by hand. Warns if another user has that name. */
 const user = `if command -v systemd-sysusers >/dev/null; then
   systemd-sysusers ${basename(paths.user)}
 elif ! getent passwd svc >/dev/null; then
@@ -23,7 +23,7 @@ elif ! getent passwd svc >/dev/null; then
 fi
 case $(getent passwd svc) in
 svc:*:/var/lib/svc:*/nologin) ;;
-*) echo 'svc: warning: a user svc was there before, and the agent runs as that user with its capabilities; to choose another: systemctl edit svc, User=' >&2 ;;
+*) echo 'svc: warning: the user svc already existed, and the agent runs as that user with its capabilities; to choose another: systemctl edit svc, User=' >&2 ;;
 esac
 `
 
@@ -38,7 +38,7 @@ const purge = `rm -rf /var/lib/svc /run/svc /etc/svc || true
 case $(getent passwd svc) in
 svc:*:/var/lib/svc:*/nologin)
   if command -v userdel >/dev/null; then userdel svc || true; fi
-  # It stays where userdel does not take it along, or where others are in it.
+  # userdel may leave the group, or it may have other members.
   case $(getent group svc) in *:) if command -v groupdel >/dev/null; then groupdel svc || true; fi ;; esac
   ;;
 esac
@@ -83,7 +83,7 @@ esac
 
 /** Of an .rpm, by section. rpm knows no purge: data and the user stay when the package goes. */
 export const rpmScripts: Readonly<Record<string, string>> = {
-  // Not preset: Fedora's and Red Hat's leave it off, and the agent would be gone after the next boot.
+  // Not preset: Fedora's and Red Hat's presets leave it off, and the agent would not start at the next boot.
   post: `${user}if [ "$1" = 1 ] && command -v systemctl >/dev/null; then systemctl enable ${unit} >/dev/null 2>&1 || true; fi
 if [ -d /run/systemd/system ]; then
   ${sysctl}  systemctl --system daemon-reload >/dev/null || true

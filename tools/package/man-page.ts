@@ -13,11 +13,11 @@ import { exitCodes } from '../../src/lib/start-error.ts'
 import { timeText } from './release.ts'
 
 const files: readonly (readonly [path: string, what: string])[] = [
-  ['/etc/svc/config.yaml', 'The configuration. Everything in it is a comment until somebody changes it.'],
-  ['/var/lib/svc', 'What waits for the receiver, and how far logs were read.'],
-  ['/run/svc/svc.sock', 'Where commands of this host reach the agent.'],
+  ['/etc/svc/config.yaml', 'The configuration. By default everything in it is a comment.'],
+  ['/var/lib/svc', 'Data waiting for the receiver, and log positions.'],
+  ['/run/svc/svc.sock', 'The admin socket for commands on this host.'],
   ['/usr/lib/svc', 'The program with its own runtime.'],
-  ['/usr/share/doc/svc/sbom.cdx.json', 'What of others is in it: CycloneDX 1.6.'],
+  ['/usr/share/doc/svc/sbom.cdx.json', 'Third-party parts of the package: CycloneDX 1.6.'],
 ]
 
 /** The page of a version. */
@@ -27,7 +27,7 @@ export function manPage(version: string, epoch: number): string {
     `.TH SVC 1 ${day} "svc ${version}" "User Commands"`,
     '.nh\n.ad l',
     '.SH NAME',
-    'svc \\- observe a Linux host through eBPF and send what is seen over OTLP',
+    'svc \\- observe a Linux host through eBPF and send the data over OTLP',
     '.SH SYNOPSIS',
     '.B svc',
     '.RI [ command ]\n.RI [ flags ]',
@@ -36,7 +36,7 @@ export function manPage(version: string, epoch: number): string {
       'One agent per host: traces, metrics, logs and profiles by eBPF, with no change to any application.',
     ),
     text(
-      'Where it runs, "svc ui" prints a link to the live page, for root. Without a command the first one is meant.',
+      'While it runs, "svc ui" prints a link to the live page, for root. Without a command, svc runs the first one.',
     ),
     '.SH COMMANDS',
     ...commands.map(section),
@@ -51,9 +51,9 @@ export function manPage(version: string, epoch: number): string {
     '.SH FILES',
     ...files.map(([path, what]) => term(path, what)),
     '.SH EXAMPLES',
-    term('svc doctor', 'What this host can and cannot do, and how to fix it.'),
-    term('svc explain 8080', 'Why what listens at that port is, or is not, seen.'),
-    term('svc validate', 'Everything that is wrong with the configuration.'),
+    term('svc doctor', 'Checks of this host, with fixes.'),
+    term('svc explain 8080', 'Why the program that listens on that port is traced, or is not.'),
+    term('svc validate', 'All mistakes in the configuration.'),
     '.SH SEE ALSO',
     '.BR systemctl (1),\n.BR journalctl (1)',
   ].join('\n')}\n`

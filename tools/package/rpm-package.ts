@@ -77,7 +77,7 @@ ${needs.map(each => `Requires: ${each}`).join('\n')}
 Requires(post): /usr/sbin/useradd
 
 %description
-${description} What it sees goes to an OTLP receiver, and to a page of its own. It brings its runtime along.
+${description} The data goes to an OTLP receiver and to a live page. The package contains its own runtime.
 
 %install
 cp -a '${root}/.' '%{buildroot}'

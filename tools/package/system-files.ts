@@ -69,7 +69,9 @@ function placeOf(name: string): string {
   if (name === 'svc.sysusers.conf') return paths.user
   if (name === 'svc.sysctl.conf') return paths.sysctl
   if (name.endsWith('.example')) return `/usr/share/doc/svc/examples/${name.replace(/\.example$/, '')}`
-  throw new Error(`nobody said where deploy/systemd/${name} is installed: tools/package/system-files.ts`)
+  throw new Error(
+    `unknown place of deploy/systemd/${name} on a host: add it to tools/package/system-files.ts`,
+  )
 }
 
 /** gzip writes no name and no time; which system it ran on stands in byte 9. */

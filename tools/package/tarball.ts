@@ -37,7 +37,7 @@ export function writeTarball({ tree, files, directory, effort }: TarballOptions)
   }
 }
 
-/** The same bytes for the same files: in order, of nobody, without what only this file system knows. */
+/** The same bytes for the same files: sorted, owned by root, without metadata of this file system. */
 function pack(top: string, file: string): void {
   const plain = ['--format=ustar', '--sort=name', '--owner=root:0', '--group=root:0']
   output('tar', [...plain, '--create', '--file', file, '--directory', dirname(top), basename(top)])

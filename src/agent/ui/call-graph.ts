@@ -1,6 +1,7 @@
 // Who asks whom, as people are told: of what the window knows of edges.
 
 import type { MapLine } from '../../api/ui/documents.ts'
+import { hostPort } from '../../lib/host-port.ts'
 import type { Resource } from '../../model/resource.ts'
 import { protocols } from '../../protocols/index.ts'
 import { durationBuckets } from '../../window/duration-counts.ts'
@@ -99,7 +100,7 @@ export class Naming {
     if (resource !== undefined) return this.#here(node, resource)
     const word = protocolWord(protocol)
     const isAsked = protocol !== ''
-    const place = port === 0 ? name : withPort(name, port)
+    const place = port === 0 ? name : hostPort(name, port)
     if (isRest(node))
       return this.#there(
         `rest:${word}`,
@@ -247,8 +248,4 @@ function addFigures(sum: Figures, { count, failed, seconds, durations }: Omit<Fi
   sum.seconds = Math.max(sum.seconds, seconds)
   sum.perSecond = sum.seconds === 0 ? 0 : sum.count / sum.seconds
   for (let i = 0; i < durationBuckets; i++) sum.durations[i]! += durations[i]!
-}
-
-function withPort(address: string, port: number): string {
-  return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
 }

@@ -4,6 +4,7 @@ import { readlinkSync } from 'node:fs'
 import { Attributes, askKernel, type Message, protocols } from '../../kernel/netlink.ts'
 import { namesIn } from '../../lib/directory-names.ts'
 import { linesOf } from '../../lib/file-lines.ts'
+import { linkText } from '../../lib/if-there.ts'
 import { Turn } from '../../lib/turn.ts'
 
 /** A TCP connection that is open. */
@@ -57,11 +58,7 @@ async function socketsOf(procDir: string, pid: number, turn: Turn): Promise<Read
 }
 
 function namespaceOf(procDir: string, pid: string): string {
-  try {
-    return readlinkSync(`${procDir}/${pid}/ns/net`)
-  } catch {
-    return ''
-  }
+  return linkText(`${procDir}/${pid}/ns/net`)
 }
 
 /** SOCK_DIAG_BY_FAMILY of sock_diag(7), and the attribute that has a `tcp_info`. */

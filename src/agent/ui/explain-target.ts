@@ -1,10 +1,11 @@
 // What is meant by a number or a name.
 
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { basename } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { allListeners, isListenedAt, listenersAt } from '../../entities/listening-ports.ts'
+import { linkText, sortedNames, textOfFile } from '../../lib/if-there.ts'
 import { nearest } from '../../lib/nearest.ts'
+import { Turn } from '../../lib/turn.ts'
 import type { Container } from '../../model/entity.ts'
 import type { UiParts } from './parts.ts'
 
@@ -93,7 +94,7 @@ async function named(parts: UiParts, word: string): Promise<Target> {
 async function byOwnName(parts: UiParts, word: string, names: Set<string>): Promise<Meant[]> {
   const services: Meant[] = []
   const programs: Meant[] = []
-  const pause = pauses()
+  const turn = new Turn(workMs)
   for (const pid of pidsOf()) {
     const attributes = parts.processes.known(pid)?.attributes
     const comm = commOf(pid)
@@ -106,7 +107,7 @@ async function byOwnName(parts: UiParts, word: string, names: Set<string>): Prom
       services.push({ pid, port: 0 })
     else if (comm.toLowerCase() === word || executableOf(pid).toLowerCase() === word)
       programs.push({ pid, port: 0 })
-    await pause()
+    await turn.rest()
   }
   return services.length > 0 ? services : programs
 }
@@ -149,29 +150,25 @@ function containersNamed(
 async function processesIn(containers: readonly Container[]): Promise<Meant[]> {
   if (containers.length === 0) return []
   const found: Meant[] = []
-  const pause = pauses()
+  const turn = new Turn(workMs)
   for (const pid of pidsOf()) {
-    const groups = textOf(`${procDir}/${pid}/cgroup`)
+    const groups = textOfFile(`${procDir}/${pid}/cgroup`)
     if (containers.some(({ id }) => groups.includes(id))) found.push({ pid, port: 0 })
-    await pause()
+    await turn.rest()
   }
   return found
 }
 
 function pidsOf(): number[] {
-  try {
-    return readdirSync(procDir)
-      .filter(name => /^\d+$/.test(name))
-      .slice(0, maxProcesses)
-      .map(Number)
-  } catch {
-    return []
-  }
+  return sortedNames(procDir)
+    .filter(name => /^\d+$/.test(name))
+    .slice(0, maxProcesses)
+    .map(Number)
 }
 
 /** '' where there is no such process. */
 function commOf(pid: number): string {
-  return textOf(`${procDir}/${pid}/comm`).trimEnd()
+  return textOfFile(`${procDir}/${pid}/comm`).trimEnd()
 }
 
 /** PF_KTHREAD of linux/sched.h, in the ninth field of /proc/PID/stat. */
@@ -179,7 +176,7 @@ const kernelThread = 0x00200000
 
 /** Whether it is the kernel's own, with no program. */
 export function isKernelThread(pid: number): boolean {
-  const stat = textOf(`${procDir}/${pid}/stat`)
+  const stat = textOfFile(`${procDir}/${pid}/stat`)
   // The second field is a name, which may hold anything.
   const flags = stat.slice(stat.lastIndexOf(')') + 2).split(' ', 7)[6]
   return (Number(flags) & kernelThread) !== 0
@@ -187,28 +184,5 @@ export function isKernelThread(pid: number): boolean {
 
 /** Without its folders; '' for threads of the kernel, and where it may not be known. */
 function executableOf(pid: number): string {
-  try {
-    return basename(readlinkSync(`${procDir}/${pid}/exe`)).replace(/ \(deleted\)$/, '')
-  } catch {
-    return ''
-  }
-}
-
-function textOf(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return '' // it ended
-  }
-}
-
-/** To be awaited after each step: lets others work every two milliseconds. */
-function pauses(): () => Promise<void> | undefined {
-  let sinceMs = performance.now()
-  return () => {
-    if (performance.now() - sinceMs < workMs) return undefined
-    return nextTurn().then(() => {
-      sinceMs = performance.now()
-    })
-  }
+  return basename(linkText(`${procDir}/${pid}/exe`)).replace(/ \(deleted\)$/, '')
 }

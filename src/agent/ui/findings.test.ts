@@ -101,7 +101,7 @@ test('the host is told when it lacks memory, waits, or gives its time to others'
   assert.deepEqual(
     ofHost(vitals).map(({ level, text }) => `${level}: ${text}`),
     [
-      'bad: Memory is nearly full: 2.5 % of 16 GB can still be taken.',
+      'bad: Memory is nearly full: 2.5 % of 14.9 GiB can still be taken.',
       'bad: Tasks waited for memory in 31 % of the last 10 seconds.',
       'warn: Tasks waited for input and output in 50 % of the last 10 seconds.',
       "warn: The hypervisor gives 20 % of this host's CPU time to others.",
@@ -173,7 +173,7 @@ test('there are twelve at most, the worst first, and no kind hides the others', 
 
 test('a full file system is told with what is left of it', () => {
   const { level, text } = ofFileSystem({ mountPoint: '/var', sizeBytes: 100e9, availableBytes: 4.5e9 })
-  assert.deepEqual([level, text], ['warn', '/var is 96 % full: 4.5 GB of 100 GB are left.'])
+  assert.deepEqual([level, text], ['warn', '/var is 96 % full: 4.19 GiB of 93.1 GiB are left.'])
   assert.equal(ofFileSystem({ mountPoint: '/', sizeBytes: 100e9, availableBytes: 0.1e9 }).level, 'bad')
 })
 

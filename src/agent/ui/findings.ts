@@ -1,7 +1,8 @@
 // What a person should know of this host, its services and svc, in sentences.
 
 import type { OverviewLine } from '../../api/ui/documents.ts'
-import { dropReasons } from '../../model/drop-reasons.ts'
+import { bytesText } from '../../lib/number-text.ts'
+import { reasonNamed } from '../../model/drop-reasons.ts'
 import { signals } from '../../model/signal.ts'
 import { printable } from '../../profiling/frame-text.ts'
 import type { Vitals } from '../../window/vitals.ts'
@@ -174,7 +175,7 @@ function ofSubsystems(parts: UiParts): Finding[] {
 }
 
 export function ofLoss({ signal, reason, perSecond }: Loss): Finding {
-  const why = dropReasons[reason]?.means
+  const why = reasonNamed(reason)?.means
   return {
     level: 'bad',
     text: `${sentence(`${signal} are lost, ${rateText(perSecond)} a second: ${reason}${why === undefined ? '' : `, ${why}`}`)}`,
@@ -307,15 +308,4 @@ function secondsText(ms: number): string {
   const seconds = Math.round(ms / 1000)
   if (seconds < 120) return `${seconds} s`
   return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`
-}
-
-function bytesText(bytes: number): string {
-  const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB']
-  let value = bytes
-  let unit = 0
-  while (value >= 1000 && unit < units.length - 1) {
-    value /= 1000
-    unit++
-  }
-  return `${value < 10 && unit > 0 ? value.toFixed(1) : Math.round(value)} ${units[unit]}`
 }

@@ -1,8 +1,9 @@
 // Log records of the window, and those that come.
 
-import { setImmediate as turn } from 'node:timers/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { LogsLine } from '../../api/ui/documents.ts'
 import type { Live, LogsQuery } from '../../api/ui/source.ts'
+import { Turn } from '../../lib/turn.ts'
 import type { LogSearch } from '../../logs/log-search.ts'
 import type { NumberedLog, RecentLogQuery } from '../../model/recent-log.ts'
 import type { UiParts } from './parts.ts'
@@ -72,14 +73,14 @@ async function past(parts: UiParts, query: RecentLogQuery): Promise<LogsLine> {
 }
 
 async function searched(search: LogSearch): Promise<LogSearch> {
-  while (!search.goOn(performance.now() + sliceMs)) await turn()
+  while (!search.goOn(performance.now() + sliceMs)) await nextTurn()
   return search
 }
 
 /** The oldest first. */
 async function shown({ shown: textOf }: UiParts, found: readonly NumberedLog[]): Promise<Shown> {
   const records: Shown[number][] = []
-  let untilMs = performance.now() + sliceMs
+  const turn = new Turn(sliceMs)
   for (let i = found.length - 1; i >= 0; i--) {
     const { id, timeUs, severity, body, service, pid, containerId, traceId, spanId } = found[i]!
     records.push({
@@ -93,9 +94,7 @@ async function shown({ shown: textOf }: UiParts, found: readonly NumberedLog[]):
       trace_id: traceId,
       span_id: spanId,
     })
-    if (performance.now() < untilMs) continue
-    await turn()
-    untilMs = performance.now() + sliceMs
+    if (turn.isOver) await turn.next()
   }
   return records
 }

@@ -6,7 +6,7 @@ import type { Pipeline } from '../../pipeline/pipeline.ts'
 
 /** Reasons of drops that somebody asked for. */
 export const wished: ReadonlySet<string> = new Set(
-  Object.keys(dropReasons).filter(reason => dropReasons[reason]!.wished),
+  Object.entries(dropReasons).flatMap(([reason, { wished }]) => (wished ? [reason] : [])),
 )
 
 /** Tells what was lost since the start: items of a signal by reason. `rejected`: the receiver refused them for good. */

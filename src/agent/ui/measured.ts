@@ -1,7 +1,7 @@
 // Metrics as they were read last: those of the host from the page, svc's own from its registry.
 
-import { labelText, type Series } from '../../exposition/page.ts'
-import { parseExposition } from '../../lib/exposition-text.ts'
+import type { Series } from '../../exposition/page.ts'
+import { labelText } from '../../lib/label-text.ts'
 import type { Registry } from '../../lib/registry.ts'
 import { gauge } from '../../model/collector.ts'
 import type { HostReadings } from '../host-metrics-push.ts'
@@ -30,9 +30,6 @@ export interface MeasuredFamily {
   readonly isCounted: boolean
   readonly series: readonly Measured[]
 }
-
-/** svc itself has far fewer. */
-const mostOwnSamples = 50_000
 
 /** The families of the host, or the one with this name, in the order of their names. */
 export function measuredOf({ page, runs }: HostReadings, only?: string): MeasuredFamily[] {
@@ -75,29 +72,36 @@ function labelsOf({ family, labels, prefix }: Series): Record<string, string> {
   return Object.fromEntries(names.map((name, i) => [name, labels[i]!]))
 }
 
-/** The families of svc itself, in the order of their declaration. */
-export function ownFamilies(registry: Registry): MeasuredFamily[] {
-  return parseExposition(Buffer.from(registry.write()), mostOwnSamples).map(family => {
-    const { name, type, help = '', labels, samples } = family
-    const isLong = type === 'histogram' || type === 'summary'
-    return {
+/** The families of svc itself that have a series, or the one with this name, in the order of their declaration. */
+export function ownFamilies(registry: Registry, only?: string): MeasuredFamily[] {
+  const found: MeasuredFamily[] = []
+  for (const family of registry.declared) {
+    const { name, help, type, labelNames } = family.desc
+    if (only !== undefined && name !== only) continue
+    const shown = type === 'histogram' ? `${name}_count` : name
+    const series: Measured[] = []
+    family.read((value, ...all) => {
+      const labels = labelNames.filter((_, i) => all[i])
+      const values = all.filter(label => label !== '')
+      series.push({
+        prefix: `${shown}${labelText(labels, values)} `,
+        labels: Object.fromEntries(labels.map((label, i) => [label, values[i]!])),
+        value,
+        source: undefined,
+      })
+    })
+    if (series.length === 0) continue
+    const { unit } = gauge(name, help)
+    found.push({
       name,
       collector: 'svc',
       otelName: '',
       help,
       type,
-      unit: gauge(name, help).unit,
-      isCounted: type === 'counter' || isLong,
-      series: samples.map(sample => {
-        const here = labels.filter((_, i) => sample.labels[i] !== '')
-        const values = sample.labels.filter(value => value !== '')
-        return {
-          prefix: `${isLong ? `${name}_count` : name}${labelText(here, values)} `,
-          labels: Object.fromEntries(here.map((label, i) => [label, values[i]!])),
-          value: sample.distribution?.count ?? sample.value,
-          source: undefined,
-        }
-      }),
-    }
-  })
+      unit,
+      isCounted: type !== 'gauge',
+      series,
+    })
+  }
+  return found
 }

@@ -5,7 +5,7 @@ import type { Live } from '../../api/ui/source.ts'
 import type { Family } from '../../collectors/collector.ts'
 import { beyond, collectors } from '../../collectors/index.ts'
 import { numberText } from '../../exposition/number-text.ts'
-import { labelText } from '../../exposition/page.ts'
+import { labelText } from '../../lib/label-text.ts'
 import { errorText } from '../../lib/logger.ts'
 import { type Measured, type MeasuredFamily, measuredOf, ownFamilies } from './measured.ts'
 import type { UiParts } from './parts.ts'
@@ -178,7 +178,7 @@ async function reading(parts: UiParts, name: string, isOwn: boolean): Promise<Fa
 }
 
 function ownFamily(parts: UiParts, name: string): MeasuredFamily | undefined {
-  return ownFamilies(parts.registry).find(family => family.name === name)
+  return ownFamilies(parts.registry, name)[0]
 }
 
 /** Whether there is such a metric of the host, there was one, or a collector that is on may show it. */

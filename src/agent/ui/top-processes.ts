@@ -2,9 +2,9 @@
 
 import { closeSync, openSync, readSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
-import { setImmediate } from 'node:timers/promises'
 import { pageSizeBytes } from '../../lib/page-size.ts'
 import { Scanner } from '../../lib/scanner.ts'
+import { Turn } from '../../lib/turn.ts'
 import { utf8Text } from '../../lib/utf8-text.ts'
 
 export interface TopProcess {
@@ -104,22 +104,16 @@ export class TopProcesses {
     const nowMs = this.#now()
     const passedMs = nowMs - this.#lookedMs
     this.#round++
-    let tookMs = 0
-    let sinceMs = performance.now()
+    const turn = new Turn(workMs)
     for (const pid of pids) {
       this.#read(pid, passedMs, sinceBootTicks)
-      const workedMs = performance.now() - sinceMs
-      if (workedMs < workMs) continue
-      tookMs += workedMs
-      await setImmediate()
-      sinceMs = performance.now()
+      if (turn.isOver) await turn.next()
     }
     for (const [pid, { round }] of this.#known) if (round < this.#round) this.#known.delete(pid)
     this.list = this.#top()
-    tookMs += performance.now() - sinceMs
     const isFirst = this.#lookedMs === Number.NEGATIVE_INFINITY
     this.#lookedMs = nowMs
-    this.#dueMs = nowMs + Math.max(isFirst ? secondLookMs : everyMs, tookMs * restFactor)
+    this.#dueMs = nowMs + Math.max(isFirst ? secondLookMs : everyMs, turn.workedMs * restFactor)
   }
 
   async #pids(): Promise<number[]> {

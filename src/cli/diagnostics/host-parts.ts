@@ -1,6 +1,7 @@
-import { closeSync, existsSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readlinkSync, readSync } from 'node:fs'
 import { cpus, freemem, loadavg, machine, release, totalmem, uptime, version } from 'node:os'
 import { installOf } from '../../kernel/install.ts'
+import { sortedNames } from '../../lib/if-there.ts'
 import { errorText } from '../../lib/logger.ts'
 import { portHolder } from '../../lib/port-holder.ts'
 import type { Part } from './part.ts'
@@ -81,7 +82,7 @@ function processParts(port: number | undefined): Part[] {
 function agentPids(port: number | undefined): string[] {
   const holder = port === undefined ? undefined : portHolder(port)
   if (holder?.name === 'svc') return [String(holder.pid)]
-  return list('/proc')
+  return sortedNames('/proc')
     .filter(pid => /^\d+$/.test(pid) && pid !== String(process.pid))
     .filter(pid => read(`/proc/${pid}/comm`).trim() === 'svc')
     .slice(0, mostProcesses)
@@ -98,9 +99,9 @@ function kernelText(): string {
     ['/sys/kernel/security/lockdown', read('/sys/kernel/security/lockdown')],
     ['/sys/kernel/security/lsm', read('/sys/kernel/security/lsm')],
     ['/proc/sys', sysctls.map(name => `${name} = ${read(`/proc/sys/${name}`).trim()}`).join('\n')],
-    ['/sys/kernel/btf', list('/sys/kernel/btf').slice(0, 500).join(' ') || '(none)'],
+    ['/sys/kernel/btf', sortedNames('/sys/kernel/btf').slice(0, 500).join(' ') || '(none)'],
     ['mounts of the kernel’s filesystems', mounts.join('\n')],
-    ['tracefs', list('/sys/kernel/tracing').slice(0, 5).join(' ') || '(cannot be listed)'],
+    ['tracefs', sortedNames('/sys/kernel/tracing').slice(0, 5).join(' ') || '(cannot be listed)'],
   ])
 }
 
@@ -125,7 +126,7 @@ function systemText(): string {
 function processText(pid: string): string {
   const at = (name: string) => `/proc/${pid}/${name}`
   const file = (name: string) => [at(name), read(at(name))] as const
-  const threads = list(at('task')).slice(0, 200)
+  const threads = sortedNames(at('task')).slice(0, 200)
   return sections([
     ['executable', link(at('exe'))],
     ['command line', maskedWords(read(at('cmdline')).replaceAll('\0', ' '))],
@@ -138,7 +139,7 @@ function processText(pid: string): string {
     ['user namespace, and that of this process', `${link(at('ns/user'))} ${link('/proc/self/ns/user')}`],
     ['pid namespace, and that of this process', `${link(at('ns/pid'))} ${link('/proc/self/ns/pid')}`],
     ['threads', threads.map(thread => read(at(`task/${thread}/comm`)).trim()).join('\n')],
-    ['descriptors', String(list(at('fd')).length)],
+    ['descriptors', String(sortedNames(at('fd')).length)],
     ['names of variables', namesOf(read(at('environ')))],
   ])
 }
@@ -200,14 +201,6 @@ function read(path: string, most = 64 * Ki): string {
     }
   } catch (error) {
     return `(${errorText(error)})`
-  }
-}
-
-function list(path: string): string[] {
-  try {
-    return readdirSync(path)
-  } catch {
-    return [] // hidden, or not there: an empty section says as much
   }
 }
 

@@ -7,6 +7,7 @@ import { type Finding, groups, outcomeOf, type Topic } from '../../kernel/need.t
 import { build } from '../../lib/build.ts'
 import { errorText } from '../../lib/logger.ts'
 import { ExitCode } from '../../lib/start-error.ts'
+import { within } from '../../lib/within.ts'
 import { protocols } from '../../protocols/index.ts'
 import { askAgent, degradedIn, type Told } from './ask-agent.ts'
 import type { Check, Circumstances, Examined } from './check.ts'
@@ -210,16 +211,10 @@ function whyOff(topic: Topic, { mode, agent }: Config): string | undefined {
   return enabled && network.enabled && isAny ? undefined : 'agent.ebpf is off'
 }
 
-async function bounded<T>(work: () => Promise<T>, ms: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${ms / 1000} s`)), ms)
+function bounded<T>(work: () => Promise<T>, ms: number): Promise<T> {
+  return within(ms, work(), () => {
+    throw new Error(`no answer within ${ms / 1000} s`)
   })
-  try {
-    return await Promise.race([work(), late])
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
 function host(): Host {

@@ -5,8 +5,10 @@ import { type OtlpOptions, openSender, otlpOptions } from '../../agent/otlp-opti
 import { type LoadedConfig, notBuiltFeatures } from '../../config/index.ts'
 import type { Finding } from '../../kernel/need.ts'
 import { type Endpoint, parseEndpoint } from '../../lib/endpoint.ts'
+import { errorCode } from '../../lib/error-code.ts'
 import { errorText } from '../../lib/logger.ts'
 import { ExitCode } from '../../lib/start-error.ts'
+import { within } from '../../lib/within.ts'
 import { plainBatch, type Receipt, SendError, type Sender } from '../../model/batch.ts'
 import { type Signal, signals } from '../../model/signal.ts'
 import { check } from './check.ts'
@@ -92,11 +94,6 @@ async function tryReceiver(
 /** Names are looked up first by themselves: the system's resolver waits longer than anybody wants to. */
 async function nameFault(host: string, timeoutMs: number): Promise<Found | undefined> {
   if (isIP(host) !== 0) return undefined
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<Found>(resolve => {
-    const finding: Found = { fault: 'name', detail: `no name server tells the address of ${host}` }
-    timer = setTimeout(resolve, timeoutMs, finding)
-  })
   const found = lookup(host).then(
     () => undefined,
     (error: NodeJS.ErrnoException): Found => ({
@@ -104,11 +101,11 @@ async function nameFault(host: string, timeoutMs: number): Promise<Found | undef
       detail: `the name ${host} does not resolve (${error.code})`,
     }),
   )
-  try {
-    return await Promise.race([found, late])
-  } finally {
-    clearTimeout(timer)
-  }
+  return within(
+    timeoutMs,
+    found,
+    (): Found => ({ fault: 'name', detail: `no name server tells the address of ${host}` }),
+  )
 }
 
 async function trySignal(
@@ -174,7 +171,7 @@ const statusFaults: Readonly<Record<string, ReceiverFault>> = {
 }
 
 function faultOf(error: unknown, detail: string): ReceiverFault {
-  const code = codeOf(error)
+  const code = errorCode(error)
   const known = certificateFaults[code]
   if (known !== undefined) return known
   if (/alert (certificate required|bad certificate|unknown ca|handshake failure)/i.test(detail))
@@ -187,17 +184,6 @@ function faultOf(error: unknown, detail: string): ReceiverFault {
   if (/^the connection was lost/.test(detail)) return 'lost'
   const type = error instanceof SendError ? error.type : ''
   return statusFaults[type] ?? 'refused'
-}
-
-/** The first code of the system or of OpenSSL among an error and its causes. */
-function codeOf(error: unknown): string {
-  let cause = error
-  for (let depth = 0; cause instanceof Error && depth < 8; depth++) {
-    const { code } = cause as NodeJS.ErrnoException
-    if (typeof code === 'string') return code
-    cause = cause.cause
-  }
-  return ''
 }
 
 function speaksTls({ host, port }: Endpoint, timeoutMs: number): Promise<boolean> {

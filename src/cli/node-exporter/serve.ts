@@ -5,7 +5,8 @@ import { SystemMetrics } from '../../agent/system-metrics.ts'
 import { Listener, listen, listenOnDescriptor } from '../../api/listeners.ts'
 import { MetricsEndpoint, metricsSubject } from '../../api/metrics-endpoint.ts'
 import { build } from '../../lib/build.ts'
-import { addressText, parseListenAddress } from '../../lib/listen-address.ts'
+import { hostPort } from '../../lib/host-port.ts'
+import { parseListenAddress } from '../../lib/listen-address.ts'
 import { errorText, type Logger, limitRepeats } from '../../lib/logger.ts'
 import { ExitCode, StartError } from '../../lib/start-error.ts'
 import type { ExporterSettings } from './flags.ts'
@@ -72,7 +73,7 @@ export async function startExporter(settings: ExporterSettings, log: Logger): Pr
     await begin(listener)
     listeners.push(listener)
     const { address, port } = listener.server.address() as AddressInfo
-    log.info('Listening on', { address: addressText(address, port), tls: web?.tls !== undefined })
+    log.info('Listening on', { address: hostPort(address, port), tls: web?.tls !== undefined })
   }
   try {
     if (settings.systemdSocket)

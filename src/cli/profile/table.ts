@@ -1,5 +1,6 @@
 import type { FlameDocument } from '../../api/schemas.ts'
-import { grouped, kindTitles, printable, shareText, valueText } from '../../profiling/frame-text.ts'
+import { grouped } from '../../lib/number-text.ts'
+import { kindTitles, printable, shareText, valueText } from '../../profiling/frame-text.ts'
 
 const mostFunctions = 30
 const mostProcesses = 10

@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline/promises'
 import { loadNative, Unsupported } from '../../kernel/native.ts'
 import { parseDuration } from '../../lib/duration.ts'
 import { errorText } from '../../lib/logger.ts'
+import { counted } from '../../lib/number-text.ts'
 import { ExitCode, exitCodeOf, StartError } from '../../lib/start-error.ts'
 import { signals as allSignals, type Signal } from '../../model/signal.ts'
 import { deadLetterDirectory } from '../../pipeline/disk/dead-letters.ts'
@@ -15,7 +16,6 @@ import { openSegmentLog } from '../../pipeline/disk/segment-log.ts'
 import { print, say, terminal } from '../terminal.ts'
 import type { QueuePlace } from './place.ts'
 import { add, batchesOf, type Pile } from './survey.ts'
-import { count } from './words.ts'
 
 export interface DropOptions {
   /** What the receiver refused, instead of what waits. */
@@ -127,7 +127,7 @@ function planOfWaiting(log: RecordLog, signal: Signal, beforeMs: number): Plan {
         while (log.dropOldest());
         if (log.records > 0)
           throw new StartError(
-            `cannot drop ${count(log.records, 'batch', 'batches')} of ${signal}: their files cannot be removed`,
+            `cannot drop ${counted(log.records, 'batch', 'batches')} of ${signal}: their files cannot be removed`,
             ExitCode.general,
           )
       },
@@ -177,9 +177,11 @@ function planOfDead(directory: string, signal: Signal, beforeMs: number): Plan {
 function wordsOf(plans: readonly Plan[], directory: string, dead: boolean): string {
   const parts = plans
     .filter(({ pile }) => pile.batches > 0)
-    .map(({ signal, pile }) => `${count(pile.items, 'item')} of ${signal}`)
+    .map(({ signal, pile }) => `${counted(pile.items, 'item')} of ${signal}`)
   const batches = plans.reduce((sum, { pile }) => sum + pile.batches, 0)
-  const what = dead ? count(batches, 'refused batch', 'refused batches') : count(batches, 'batch', 'batches')
+  const what = dead
+    ? counted(batches, 'refused batch', 'refused batches')
+    : counted(batches, 'batch', 'batches')
   return `${what}${parts.length > 0 ? ` (${parts.join(', ')})` : ''} in ${directory}`
 }
 

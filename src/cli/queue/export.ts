@@ -2,11 +2,11 @@ import { closeSync, openSync, writeSync } from 'node:fs'
 import { unpackNow } from '../../exporters/compression.ts'
 import { requestToJson } from '../../exporters/otlp/json.ts'
 import { errorText } from '../../lib/logger.ts'
+import { counted } from '../../lib/number-text.ts'
 import { ExitCode, exitCodeOf, StartError } from '../../lib/start-error.ts'
 import { say } from '../terminal.ts'
 import type { QueuePlace } from './place.ts'
 import { add, batchesOf, type Pile } from './survey.ts'
-import { count } from './words.ts'
 
 const pause = new Int32Array(new SharedArrayBuffer(4))
 /** Reasons of refused batches that are told in full. */
@@ -48,10 +48,10 @@ export function exportQueue(
     if (fd !== 1) closeSync(fd)
   }
   for (const [why, batches] of [...reasons].slice(0, mostReasons))
-    say(`${count(batches, 'batch', 'batches')} refused: ${JSON.stringify(why)}\n`)
-  const left = failed > 0 ? `; ${count(failed, 'place')} could not be read (svc queue verify)` : ''
+    say(`${counted(batches, 'batch', 'batches')} refused: ${JSON.stringify(why)}\n`)
+  const left = failed > 0 ? `; ${counted(failed, 'place')} could not be read (svc queue verify)` : ''
   say(
-    `copied ${count(copied.batches, 'batch', 'batches')} with ${count(copied.items, 'item')} to ${to === '-' ? 'standard output' : to}${left}\n`,
+    `copied ${counted(copied.batches, 'batch', 'batches')} with ${counted(copied.items, 'item')} to ${to === '-' ? 'standard output' : to}${left}\n`,
   )
   return failed === 0 ? ExitCode.ok : ExitCode.exporting
 }

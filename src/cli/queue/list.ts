@@ -1,9 +1,9 @@
+import { bytesText } from '../../lib/number-text.ts'
 import { ExitCode } from '../../lib/start-error.ts'
 import { type LockHolder, lockHolder } from '../../pipeline/disk/disk-lock.ts'
 import { print } from '../terminal.ts'
 import type { QueuePlace } from './place.ts'
 import { type Survey, survey } from './survey.ts'
-import { ageText, bytesText } from './words.ts'
 
 /** Says what lies in the queue, by signal. */
 export function list({ directory, signals }: QueuePlace, json: boolean): ExitCode {
@@ -61,4 +61,15 @@ function documentOf({ waiting, dead, bytes, oldestMs, faults }: Survey) {
     refused: dead,
     damaged_places: faults.length,
   }
+}
+
+/** An age for people, in its two largest units: `3h12m`. */
+function ageText(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1000))
+  if (seconds < 60) return `${seconds}s`
+  const minutes = Math.floor(seconds / 60)
+  if (minutes < 60) return `${minutes}m${seconds % 60}s`
+  const hours = Math.floor(minutes / 60)
+  if (hours < 48) return `${hours}h${minutes % 60}m`
+  return `${Math.floor(hours / 24)}d${hours % 24}h`
 }

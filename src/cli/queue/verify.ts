@@ -1,10 +1,10 @@
+import { counted } from '../../lib/number-text.ts'
 import { ExitCode } from '../../lib/start-error.ts'
 import { lockHolder } from '../../pipeline/disk/disk-lock.ts'
 import type { Inspected } from '../../pipeline/disk/inspect-log.ts'
 import { print } from '../terminal.ts'
 import type { QueuePlace } from './place.ts'
 import { survey } from './survey.ts'
-import { count } from './words.ts'
 
 /** Reads all of the queue and names each damage. `ExitCode.general` where there is any. */
 export function verify({ directory, signals }: QueuePlace, asJson: boolean): ExitCode {
@@ -23,9 +23,9 @@ export function verify({ directory, signals }: QueuePlace, asJson: boolean): Exi
 type Surveyed = { readonly signal: string } & ReturnType<typeof survey>
 
 function textOf({ signal, waiting, dead, faults }: Surveyed): string {
-  const refused = dead.batches > 0 ? `, and ${count(dead.batches, 'refused batch', 'refused batches')}` : ''
-  const what = `${count(waiting.batches, 'batch', 'batches')} with ${count(waiting.items, 'item')} whole${refused}`
-  const damage = faults.length === 0 ? 'no damage' : `damage in ${count(faults.length, 'place')}`
+  const refused = dead.batches > 0 ? `, and ${counted(dead.batches, 'refused batch', 'refused batches')}` : ''
+  const what = `${counted(waiting.batches, 'batch', 'batches')} with ${counted(waiting.items, 'item')} whole${refused}`
+  const damage = faults.length === 0 ? 'no damage' : `damage in ${counted(faults.length, 'place')}`
   return [...faults.map(faultText), `${signal}: ${what}; ${damage}`].map(line => `${line}\n`).join('')
 }
 
@@ -42,7 +42,7 @@ function documentOf({ signal, waiting, dead, faults }: Surveyed) {
 function faultText({ file, offset, damage, unreadable }: Inspected): string {
   if (!damage) return `${file}: cannot be read: ${unreadable}`
   const { bytes, items, torn } = damage
-  const lost = items > 0 ? `, with ${count(items, 'item')}` : ''
-  if (!torn) return `${file}: at byte ${offset}: ${count(bytes, 'damaged byte')}${lost}`
-  return `${file}: at byte ${offset}: ${count(bytes, 'byte')} of a batch whose writing was cut short; it was never accepted, and the agent removes it when it starts`
+  const lost = items > 0 ? `, with ${counted(items, 'item')}` : ''
+  if (!torn) return `${file}: at byte ${offset}: ${counted(bytes, 'damaged byte')}${lost}`
+  return `${file}: at byte ${offset}: ${counted(bytes, 'byte')} of a batch whose writing was cut short; it was never accepted, and the agent removes it when it starts`
 }

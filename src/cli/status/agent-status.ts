@@ -1,6 +1,7 @@
 import type { ExportDocument, StatusDocument } from '../../api/types.ts'
 import type { PipelineLine } from '../../api/ui/documents.ts'
-import { addressText, parseListenAddress } from '../../lib/listen-address.ts'
+import { hostPort } from '../../lib/host-port.ts'
+import { parseListenAddress } from '../../lib/listen-address.ts'
 import { ExitCode, StartError } from '../../lib/start-error.ts'
 import type { AgentClient } from '../agent-client.ts'
 import type { Arguments } from '../arguments.ts'
@@ -65,5 +66,5 @@ function pageUrl(args: Arguments, { address }: AgentClient): string {
   if (!enabled || at === undefined || at.port === 0) return ''
   const { host = '0.0.0.0', port } = at
   const local = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
-  return `${tls.enabled ? 'https' : 'http'}://${addressText(local, port)}/ui`
+  return `${tls.enabled ? 'https' : 'http'}://${hostPort(local, port)}/ui`
 }

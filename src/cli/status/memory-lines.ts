@@ -1,5 +1,5 @@
 import type { StatusDocument } from '../../api/types.ts'
-import { counted, partText, sizeText } from '../number-text.ts'
+import { counted, partText, sizeText } from '../../lib/number-text.ts'
 import type { Pen } from '../pen.ts'
 import { leftIn, rightIn, shownText } from '../shown-text.ts'
 

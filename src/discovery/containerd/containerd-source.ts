@@ -1,8 +1,10 @@
 import { join } from 'node:path'
+import { errorCode } from '../../lib/error-code.ts'
 import { errorText } from '../../lib/logger.ts'
 import {
   type Fault,
   type FoundPlaces,
+  faultOf,
   type Place,
   type Runtime,
   RuntimeSource,
@@ -47,7 +49,7 @@ export class ContainerdSource {
       const runtime: Runtime<Place> = {
         find: () => findSocket(path, socketPath !== ''),
         open: (place, session) => new ContainerdSession(place.name, session),
-        faultOf: ({ name }, error, wasReached) => faultOf(name, error, wasReached, isBeside),
+        faultOf: ({ name }, error, wasReached) => containerdFault(name, error, wasReached, isBeside),
         startAgain,
       }
       return new RuntimeSource(runtime, options)
@@ -99,32 +101,22 @@ function findSocket(path: string, isMeant: boolean): FoundPlaces<Place> {
 const noSocket = 'no containerd socket found'
 const startAgain = 'start containerd again; its known containers are kept until then'
 
-function faultOf(path: string, error: unknown, wasReached: boolean, isBeside: () => boolean): Fault {
-  const code = systemCode(error)
-  if (code === 'EACCES' || code === 'EPERM')
-    return {
+function containerdFault(path: string, error: unknown, wasReached: boolean, isBeside: () => boolean): Fault {
+  const code = errorCode(error)
+  const text = errorText(error)
+  return faultOf(path, code, text, wasReached, {
+    denied: {
       reason: `no permission to open ${path} (${code}); container names are read from files instead`,
       hint: isBeside()
         ? ''
         : 'run svc as root, or give the socket to the group of its user: gid under [grpc] in /etc/containerd/config.toml',
-    }
-  if (code === 'ECONNREFUSED' || code === 'ENOENT')
-    return {
-      reason: `nothing listens on ${path} (${code})`,
-      hint: wasReached ? startAgain : 'start containerd, or delete the stale socket',
-    }
-  if (wasReached) return { reason: `lost containerd at ${path}: ${errorText(error)}`, hint: startAgain }
-  return {
-    reason: `${path} does not answer like containerd: ${errorText(error)}`,
-    hint: `check that "ctr --address ${path} version" works on this host`,
-  }
-}
-
-/** System error code of a failed connection, such as `EACCES`; '' if there is none. */
-function systemCode(error: unknown): string {
-  for (let cause = error, depth = 0; cause instanceof Error && depth < 4; cause = cause.cause, depth++) {
-    const { code } = cause as NodeJS.ErrnoException
-    if (typeof code === 'string') return code
-  }
-  return ''
+    },
+    absent: 'start containerd, or delete the stale socket',
+    daemon: 'containerd',
+    startAgain,
+    strange: {
+      reason: `${path} does not answer like containerd: ${text}`,
+      hint: `check that "ctr --address ${path} version" works on this host`,
+    },
+  })
 }

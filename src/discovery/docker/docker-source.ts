@@ -1,5 +1,11 @@
 import { errorText } from '../../lib/logger.ts'
-import { type Fault, type Runtime, RuntimeSource, type RuntimeSourceOptions } from '../_runtime-source.ts'
+import {
+  type Fault,
+  faultOf,
+  type Runtime,
+  RuntimeSource,
+  type RuntimeSourceOptions,
+} from '../_runtime-source.ts'
 import { EngineError, type EnginePlace } from './engine-client.ts'
 import { findEngines } from './engine-places.ts'
 import { EngineSession } from './engine-session.ts'
@@ -18,7 +24,7 @@ export class DockerSource extends RuntimeSource<EnginePlace> {
     const runtime: Runtime<EnginePlace> = {
       find: () => findEngines(endpoint, rootfs, env),
       open: (place, session) => new EngineSession(place, session),
-      faultOf,
+      faultOf: engineFault,
       startAgain,
     }
     super(runtime, options)
@@ -27,36 +33,29 @@ export class DockerSource extends RuntimeSource<EnginePlace> {
 
 const startAgain = 'start Docker or Podman again; their known containers are kept until then'
 
-function faultOf(place: EnginePlace, error: unknown, wasReached: boolean): Fault {
-  const { name } = place
+function engineFault({ name, socketPath }: EnginePlace, error: unknown, wasReached: boolean): Fault {
   const { code, message, isTls } = error instanceof EngineError ? error : new EngineError(errorText(error))
   if (isTls)
     return {
       reason: `cannot connect to the daemon at ${name} over TLS: ${message}`,
       hint: 'put ca.pem, cert.pem and key.pem of a client into the directory in DOCKER_CERT_PATH',
     }
-  if (code === 'EACCES' || code === 'EPERM')
-    return {
+  const isRemote = socketPath === ''
+  return faultOf(name, code, message, wasReached, {
+    denied: {
       reason: `no permission to open ${name} (${code})`,
       hint: "run svc as root, or add its user to the socket's group (docker)",
-    }
-  if (code === 'ECONNREFUSED' || code === 'ENOENT')
-    return {
-      reason: `nothing listens on ${name} (${code})`,
-      hint: wasReached
-        ? startAgain
-        : place.socketPath === ''
-          ? 'start Docker, or correct DOCKER_HOST or agent.discovery.docker.endpoint'
-          : 'start Docker or Podman, or delete the stale socket',
-    }
-  if (wasReached) return { reason: `lost the daemon at ${name}: ${message}`, hint: startAgain }
-  if (place.socketPath === '')
-    return {
+    },
+    absent: isRemote
+      ? 'start Docker, or correct DOCKER_HOST or agent.discovery.docker.endpoint'
+      : 'start Docker or Podman, or delete the stale socket',
+    daemon: 'the daemon',
+    startAgain,
+    strange: {
       reason: `the daemon at ${name} does not answer like Docker: ${message}`,
-      hint: 'correct DOCKER_HOST or agent.discovery.docker.endpoint; for a daemon with TLS, set DOCKER_TLS_VERIFY and DOCKER_CERT_PATH',
-    }
-  return {
-    reason: `the daemon at ${name} does not answer like Docker: ${message}`,
-    hint: 'check that "docker ps" or "podman ps" works on this host, and correct agent.discovery.docker.endpoint',
-  }
+      hint: isRemote
+        ? 'correct DOCKER_HOST or agent.discovery.docker.endpoint; for a daemon with TLS, set DOCKER_TLS_VERIFY and DOCKER_CERT_PATH'
+        : 'check that "docker ps" or "podman ps" works on this host, and correct agent.discovery.docker.endpoint',
+    },
+  })
 }

@@ -1,6 +1,9 @@
-import { type ClientRequest, type IncomingMessage, request } from 'node:http'
-import { authority, ConnectError, Dialer, type DialerOptions, faultText } from '../../lib/dialer.ts'
-import { GatheredBytes } from '../../lib/gathered-bytes.ts'
+import { setMaxListeners } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
+import { ConnectError, Dialer, type DialerOptions } from '../../lib/dialer.ts'
+import { errorCode } from '../../lib/error-code.ts'
+import { hostPort } from '../../lib/host-port.ts'
+import { bodyOf, dialed, type HttpFault, headOf, startOf } from '../../lib/http-answer.ts'
 import { parseObject, textOf } from '../../lib/json-fields.ts'
 import { LineSplitter } from '../../lib/line-splitter.ts'
 import type { Place } from '../_runtime-source.ts'
@@ -65,156 +68,77 @@ export class EngineClient {
   private readonly dialer: Dialer
   /** Value of the Host header. */
   private readonly host: string
-  private readonly calls = new Set<Call>()
-  private closed = false
+  private readonly closing = new AbortController()
 
   constructor({ host, port, socketPath, tls }: EnginePlace) {
     this.dialer = new Dialer({ host, port, socketPath, tls, connectTimeoutMs }, ['http/1.1'])
-    this.host = socketPath === '' ? authority(host, port) : host
+    this.host = socketPath === '' ? hostPort(host, port) : host
+    // Every question listens to it.
+    setMaxListeners(0, this.closing.signal)
   }
 
   /** Whole body of an answer with status 200. Rejects with an `EngineError`. */
-  ask({ path, maxBytes, timeoutMs }: EngineQuestion): Promise<Buffer> {
-    return new Promise((resolve, reject) => {
-      const call = this.call(path, timeoutMs, reject)
-      const body = new GatheredBytes(maxBytes)
-      call.begin = answer => {
-        answer.on('data', (chunk: Buffer) => {
-          if (!body.add(chunk)) call.fail(`the answer to ${path} is larger than ${maxBytes} bytes`)
-        })
-        answer.once('end', () => {
-          call.finish()
-          resolve(body.bytes)
-        })
-      }
+  async ask({ path, maxBytes, timeoutMs }: EngineQuestion): Promise<Buffer> {
+    const endMs = performance.now() + timeoutMs
+    const answer = await this.open(path, timeoutMs)
+    return bodyOf(answer, maxBytes, endMs - performance.now()).catch((fault: HttpFault) => {
+      if (fault.why === 'late') throw tooLate(path, timeoutMs)
+      throw new EngineError(`the answer to ${path} ${fault.message.replace(/^it /, '')}`, { cause: fault })
     })
   }
 
   /** Resolves at the start of an answer with status 200, and calls `ended` once afterwards. */
-  follow({ path, timeoutMs, maxLineBytes, line, missed, ended }: EngineStream): Promise<void> {
-    return new Promise((resolve, reject) => {
-      let begun = false
-      const call = this.call(path, timeoutMs, error => (begun ? ended(error) : reject(error)))
-      const splitter = new LineSplitter(maxLineBytes)
-      call.begin = answer => {
-        begun = true
-        call.waitForever()
-        resolve()
-        let tooLong = 0
-        answer.on('data', (chunk: Buffer) => {
-          for (const bytes of splitter.lines(chunk)) line(bytes)
-          if (splitter.tooLong > tooLong) missed()
-          tooLong = splitter.tooLong
-        })
-        answer.once('end', () => call.fail('the daemon ended the event stream'))
-      }
+  async follow({ path, timeoutMs, maxLineBytes, line, missed, ended }: EngineStream): Promise<void> {
+    const answer = await this.open(path, timeoutMs)
+    const splitter = new LineSplitter(maxLineBytes)
+    let tooLong = 0
+    const fail = (message: string) => ended(new EngineError(message))
+    answer.on('data', (chunk: Buffer) => {
+      for (const bytes of splitter.lines(chunk)) line(bytes)
+      if (splitter.tooLong > tooLong) missed()
+      tooLong = splitter.tooLong
     })
+    answer.once('end', () => fail('the daemon ended the event stream'))
+    answer.once('error', error => fail(`the answer to ${path} was cut off: ${error.message}`))
   }
 
   /** Cancels requests in flight, and rejects new ones. */
   close(): void {
-    this.closed = true
+    this.closing.abort()
     this.dialer.close()
-    for (const call of [...this.calls]) call.fail('the request was cancelled')
   }
 
-  private call(path: string, timeoutMs: number, failed: (error: EngineError) => void): Call {
-    if (this.closed) throw new EngineError('the request was cancelled')
-    const call = new Call(this.dialer, this.host, path, timeoutMs, error => {
-      this.calls.delete(call)
-      if (error !== undefined) failed(error)
+  /** An answer of status 200 whose body is to be read. */
+  private async open(path: string, timeoutMs: number): Promise<IncomingMessage> {
+    const { signal: stop } = this.closing
+    const headers = { host: this.host, connection: 'close' }
+    const call = request({ path, headers, createConnection: dialed(this.dialer) })
+    const answer = await headOf(call, { timeoutMs, stop }).catch((fault: HttpFault) => {
+      throw fault.why === 'late' ? tooLate(path, timeoutMs) : engineError(fault)
     })
-    this.calls.add(call)
-    return call
+    if (answer.statusCode === 200) return answer
+    throw await refusal(answer, path, timeoutMs)
   }
 }
 
-/** One request, from its connection to its end. */
-class Call {
-  /** Called with an answer of status 200. */
-  begin: (answer: IncomingMessage) => void = () => undefined
-  private readonly path: string
-  private readonly request: ClientRequest
-  private readonly timer: NodeJS.Timeout
-  private readonly ended: (error: EngineError | undefined) => void
-  private over = false
+function tooLate(path: string, timeoutMs: number): EngineError {
+  return new EngineError(`no answer to ${path} within ${timeoutMs} ms`)
+}
 
-  constructor(
-    dialer: Dialer,
-    host: string,
-    path: string,
-    timeoutMs: number,
-    ended: (error: EngineError | undefined) => void,
-  ) {
-    this.path = path
-    this.ended = ended
-    this.timer = setTimeout(() => this.fail(`no answer to ${path} within ${timeoutMs} ms`), timeoutMs)
-    this.timer.unref()
-    this.request = request({
-      path,
-      headers: { host, connection: 'close' },
-      createConnection: (_, ready) => {
-        dialer.dial().then(
-          connection => ready(null, connection),
-          (error: Error) => ready(error, undefined as never),
-        )
-        return undefined
-      },
-    })
-    this.request.on('response', answer => this.take(answer))
-    this.request.on('error', (error: NodeJS.ErrnoException) => this.lose(error))
-    // Without a previous error, the answer was cut off.
-    this.request.once('close', () => this.fail(`the answer to ${path} was cut off`))
-    this.request.end()
-  }
+function engineError(fault: HttpFault): EngineError {
+  const { cause, message } = fault
+  if (fault.why === 'stopped') return new EngineError('the request was cancelled')
+  const code = errorCode(cause)
+  // A daemon that rejects our certificate may report it after the handshake (RFC 8446, section 4.4.2.4).
+  const isTls = cause instanceof ConnectError ? cause.type === 'tls' : code.startsWith('ERR_SSL_')
+  return new EngineError(message, { code, isTls, cause })
+}
 
-  waitForever(): void {
-    clearTimeout(this.timer)
-  }
-
-  finish(): void {
-    this.settle(undefined)
-  }
-
-  fail(message: string, more: Details = {}): void {
-    if (this.over) return
-    this.settle(new EngineError(message, more))
-    this.request.destroy()
-  }
-
-  private settle(error: EngineError | undefined): void {
-    if (this.over) return
-    this.over = true
-    clearTimeout(this.timer)
-    this.ended(error)
-  }
-
-  private lose(error: NodeJS.ErrnoException): void {
-    const text = error.code?.startsWith('HPE_') ? 'the answer is not HTTP' : faultText(error)
-    const isOurs = error instanceof ConnectError
-    const { code = '' } = (isOurs ? (error.cause as NodeJS.ErrnoException | undefined) : error) ?? {}
-    // A daemon that rejects our certificate may report it after the handshake (RFC 8446, section 4.4.2.4).
-    const isTls = isOurs ? error.type === 'tls' : code.startsWith('ERR_SSL_')
-    this.fail(text, { code, isTls, cause: error })
-  }
-
-  private take(answer: IncomingMessage): void {
-    answer.on('error', error => this.fail(`the answer to ${this.path} was cut off: ${error.message}`))
-    if (answer.statusCode === 200) this.begin(answer)
-    else this.refuse(answer)
-  }
-
-  /** Error answers of Docker have a reason in JSON (`{"message": "…"}`). */
-  private refuse(answer: IncomingMessage): void {
-    const status = answer.statusCode ?? 0
-    const body = new GatheredBytes(maxReasonBytes)
-    const refused = (): void => {
-      const reason = textOf(parseObject(body.bytes)?.message, 200)
-      this.fail(`HTTP ${status} to ${this.path}${reason === '' ? '' : `: ${reason}`}`, { status })
-    }
-    answer.on('data', (chunk: Buffer) => {
-      if (!body.add(chunk)) refused()
-    })
-    answer.once('end', refused)
-  }
+/** Error answers of Docker have a reason in JSON (`{"message": "…"}`). */
+async function refusal(answer: IncomingMessage, path: string, timeoutMs: number): Promise<EngineError> {
+  const status = answer.statusCode ?? 0
+  // The status says enough where the rest does not come.
+  const { bytes } = await startOf(answer, maxReasonBytes, timeoutMs).catch(() => ({ bytes: Buffer.alloc(0) }))
+  const reason = textOf(parseObject(bytes)?.message, 200)
+  return new EngineError(`HTTP ${status} to ${path}${reason === '' ? '' : `: ${reason}`}`, { status })
 }

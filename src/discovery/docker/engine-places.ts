@@ -1,7 +1,9 @@
-import { existsSync, realpathSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { authority, type TlsOptions } from '../../lib/dialer.ts'
+import type { TlsOptions } from '../../lib/dialer.ts'
 import { type DockerAddress, parseDockerAddress, shownDockerAddress } from '../../lib/docker-address.ts'
+import { hostPort } from '../../lib/host-port.ts'
+import { realPath } from '../../lib/if-there.ts'
 import type { FoundPlaces } from '../_runtime-source.ts'
 import { isSocketThere } from '../_socket.ts'
 import type { EnginePlace } from './engine-client.ts'
@@ -24,10 +26,11 @@ export function findEngines(
   if (endpoint !== '') return named(endpoint, endpointKey, env)
   const { DOCKER_HOST: told = '' } = env
   const meant = told === '' ? nothing : named(told, 'DOCKER_HOST', env)
-  const seen = new Set(meant.places.map(({ socketPath }) => realPath(socketPath)))
+  const seen = new Set(meant.places.map(({ socketPath }) => realPath(socketPath, socketPath)))
   const places = [...meant.places]
   for (const path of usual.map(each => join(rootfs, each))) {
-    const real = realPath(path)
+    // `/var/run` is a link to `/run` nearly everywhere.
+    const real = realPath(path, path)
     if (!seen.has(real) && isSocketThere(path)) places.push(socket(path))
     seen.add(real)
   }
@@ -62,7 +65,7 @@ export function enginePlace(address: DockerAddress, env: Environment): EnginePla
   const tls = dockerTls(env, scheme === 'https')
   const usualPort = scheme === 'tcp' ? [2375, 2376] : [80, 443]
   const port = address.port || usualPort[tls === undefined ? 0 : 1]!
-  const name = `${tls === undefined ? 'http' : 'https'}://${authority(host, port)}`
+  const name = `${tls === undefined ? 'http' : 'https'}://${hostPort(host, port)}`
   return { name, host, port, socketPath: '', tls, isMeant: false }
 }
 
@@ -92,14 +95,5 @@ function dockerTls(env: Environment, isHttps: boolean): TlsOptions | undefined {
     keyFile: ifThere(file('key.pem')),
     serverName: '',
     insecureSkipVerify: DOCKER_TLS_VERIFY === '' && DOCKER_TLS !== '',
-  }
-}
-
-/** `/var/run` is usually a link to `/run`. */
-function realPath(path: string): string {
-  try {
-    return realpathSync(path)
-  } catch {
-    return path // It went away, or may not be looked at.
   }
 }

@@ -170,7 +170,7 @@ test('who does not speak HTTP is told as such', async t => {
   const server = createRawServer(socket => socket.end('* OK IMAP4rev1\r\n'))
   const { source } = follow(t, await listen(t, server))
   await until('there is a reason', 20_000, () => source.state.reason !== '')
-  assert.match(source.state.reason, /is not HTTP/)
+  assert.match(source.state.reason, /does not speak HTTP/)
 })
 
 test('a socket that is not there is a reason, and one that somebody left behind too', async t => {

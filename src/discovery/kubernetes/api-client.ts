@@ -1,8 +1,8 @@
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http'
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
-import { isIP } from 'node:net'
 import { faultText } from '../../lib/dialer.ts'
-import { GatheredBytes } from '../../lib/gathered-bytes.ts'
+import { hostPort } from '../../lib/host-port.ts'
+import { bodyOf, HttpFault, headOf } from '../../lib/http-answer.ts'
 import { type JsonObject, parseObject, textOf } from '../../lib/json-fields.ts'
 import type { ClusterAccess } from './access.ts'
 import { Credentials, type Identity } from './credentials.ts'
@@ -67,7 +67,7 @@ export class ApiClient {
   /** Address of the API server, for logs. */
   get place(): string {
     const { host, port, secure } = this.access
-    return `${secure ? 'https' : 'http'}://${isIP(host) === 6 ? `[${host}]` : host}:${port}`
+    return `${secure ? 'https' : 'http'}://${hostPort(host, port)}`
   }
 
   /**
@@ -87,8 +87,9 @@ export class ApiClient {
     if (status === 200) return answer
     // The token may have been renewed on disk since it was read.
     if (status === 401) this.credentials.forget()
-    const body = await readSome(answer)
-    const said = textOf(body?.message, 4096)
+    // The status says enough where what the refusal says (Kubernetes `Status`) cannot be read soon.
+    const body = await bodyOf(answer, maxFaultBytes, faultTimeoutMs).catch(() => Buffer.alloc(0))
+    const said = textOf(parseObject(body)?.message, 4096)
     throw new ApiError(`HTTP ${status}`, {
       status,
       retryAfterMs: retryAfter(headers['retry-after']),
@@ -99,15 +100,8 @@ export class ApiClient {
   /** JSON object of a small answer. Rejects as `open` does. */
   async object(wanted: ApiRequest, maxBytes: number): Promise<JsonObject> {
     const answer = await this.open(wanted)
-    const timer = setTimeout(
-      () => answer.destroy(new Error('it did not end in time')),
-      wanted.timeoutMs,
-    ).unref()
     try {
-      const gathered = new GatheredBytes(maxBytes)
-      for await (const piece of answer)
-        if (!gathered.add(piece as Buffer)) throw new Error(`it is larger than ${maxBytes} bytes`)
-      const object = parseObject(gathered.bytes)
+      const object = parseObject(await bodyOf(answer, maxBytes, wanted.timeoutMs))
       if (object === undefined) throw new Error('it is not a JSON object')
       return object
     } catch (error) {
@@ -115,9 +109,6 @@ export class ApiClient {
         status: 200,
         cause: error,
       })
-    } finally {
-      clearTimeout(timer)
-      answer.destroy()
     }
   }
 
@@ -154,27 +145,13 @@ export class ApiClient {
   }
 
   private async ask(
-    wanted: ApiRequest,
-    identity: Identity,
-    agent: HttpAgent | HttpsAgent,
-  ): Promise<IncomingMessage> {
-    try {
-      return await this.send(wanted, identity, agent)
-    } catch (error) {
-      if (error instanceof ApiError) throw error
-      // An invalid certificate is found only when it is used.
-      throw this.failure(error as Error, false)
-    }
-  }
-
-  private send(
     { path, accept, timeoutMs, stop }: ApiRequest,
     { authorization }: Identity,
     agent: HttpAgent | HttpsAgent,
   ): Promise<IncomingMessage> {
-    return new Promise((resolve, reject) => {
-      if (this.closed || stop.aborted) throw new ApiError('the request was cancelled')
-      const { host, port, secure, basePath } = this.access
+    if (this.closed || stop.aborted) throw new ApiError('the request was cancelled')
+    const { host, port, secure, basePath } = this.access
+    try {
       const call = (secure ? requestHttps : requestHttp)({
         agent,
         host,
@@ -182,23 +159,13 @@ export class ApiClient {
         path: `${basePath}${path}`,
         headers: { accept, 'user-agent': 'svc', ...(authorization !== '' && { authorization }) },
       })
-      const end = (error: Error) => call.destroy(error)
-      const stopped = () => end(new ApiError('the request was cancelled'))
-      const timer = setTimeout(() => end(new ApiError(`no answer within ${timeoutMs} ms`)), timeoutMs).unref()
-      stop.addEventListener('abort', stopped)
-      call.once('response', answer => {
-        clearTimeout(timer)
-        resolve(answer)
-      })
-      call.on('error', error =>
-        reject(error instanceof ApiError ? error : this.failure(error, call.reusedSocket)),
-      )
-      call.once('close', () => {
-        clearTimeout(timer)
-        stop.removeEventListener('abort', stopped)
-      })
-      call.end()
-    })
+      return await headOf(call, { timeoutMs, stop })
+    } catch (error) {
+      // A certificate that is none is found only where it is used, and is no fault of HTTP.
+      const fault = error instanceof HttpFault ? error : undefined
+      if (fault !== undefined && fault.why !== 'lost') throw new ApiError(fault.message)
+      throw this.failure((fault?.cause ?? error) as Error, fault?.stale ?? false)
+    }
   }
 
   private failure(error: Error, stale: boolean): ApiError {
@@ -212,21 +179,6 @@ export class ApiClient {
 function dropIdle(agent: HttpAgent | HttpsAgent | undefined): void {
   for (const sockets of Object.values(agent?.freeSockets ?? {}))
     for (const socket of sockets ?? []) socket.destroy()
-}
-
-/** Body of an error answer (Kubernetes `Status`); undefined if it cannot be read in time. */
-async function readSome(answer: IncomingMessage): Promise<JsonObject | undefined> {
-  const timer = setTimeout(() => answer.destroy(), faultTimeoutMs).unref()
-  const gathered = new GatheredBytes(maxFaultBytes)
-  try {
-    for await (const piece of answer) if (!gathered.add(piece as Buffer)) return undefined
-    return parseObject(gathered.bytes)
-  } catch {
-    // The status is enough.
-    return undefined
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
 /** Seconds (RFC 9110, section 10.2.3); Kubernetes writes no dates. */

@@ -1,5 +1,6 @@
 import { dirname, resolve } from 'node:path'
 import { parse } from 'yaml'
+import { bareHost } from '../../lib/host-port.ts'
 import { isObject, type JsonObject, listOf, objectOf, textOf } from '../../lib/json-fields.ts'
 import { readSmallFile } from '../../lib/small-file.ts'
 import { AccessError, type ClusterAccess, type Material } from './access.ts'
@@ -106,7 +107,7 @@ function serverOf(value: unknown): Pick<ClusterAccess, 'host' | 'port' | 'secure
   const url = new URL(text)
   const secure = url.protocol === 'https:'
   return {
-    host: url.hostname.replace(/^\[|\]$/g, ''),
+    host: bareHost(url.hostname),
     port: url.port === '' ? (secure ? 443 : 80) : Number(url.port),
     secure,
     basePath: url.pathname.replace(/\/$/, ''),

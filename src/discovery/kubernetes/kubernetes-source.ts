@@ -3,6 +3,7 @@ import { hostname } from 'node:os'
 import { Backoff } from '../../lib/backoff.ts'
 import { ByteRoom } from '../../lib/byte-room.ts'
 import { type JsonObject, objectOf, textOf } from '../../lib/json-fields.ts'
+import { pause } from '../../lib/pause.ts'
 import type { EntitySink, SourceState } from '../../model/entity.ts'
 import type { AccessError, ClusterAccess } from './access.ts'
 import { ApiClient, ApiError, metadataOnly } from './api-client.ts'
@@ -15,7 +16,6 @@ import { PodTable } from './pod-table.ts'
 import { type ObjectKeeper, ResourceWatch } from './resource-watch.ts'
 import { type ClusterService, ServiceTable } from './service-table.ts'
 import { type Timing, usualTiming } from './timing.ts'
-import { pause } from './turns.ts'
 
 const maxAnswerBytes = 1024 * 1024
 /** Time without a fault before it is logged again, in milliseconds. */

@@ -1,5 +1,6 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { objectOf } from '../../lib/json-fields.ts'
+import { pause } from '../../lib/pause.ts'
 import { small } from '../../lib/small-tables.ts'
 import type { Owner } from '../../model/entity.ts'
 import { type ApiClient, ApiError, metadataOnly } from './api-client.ts'
@@ -7,7 +8,6 @@ import { explain, type Fault } from './fault.ts'
 import type { Interning } from './interning.ts'
 import { controllerOf } from './pod-reader.ts'
 import type { Timing } from './timing.ts'
-import { pause } from './turns.ts'
 
 const maxKnown = 4096
 /** Maximum queued lookups; owners over the limit are not looked up until their pods change. */

@@ -2,11 +2,12 @@ import type { IncomingMessage } from 'node:http'
 import { Backoff } from '../../lib/backoff.ts'
 import { isObject, type JsonObject, objectOf, parseObject, textOf } from '../../lib/json-fields.ts'
 import { LineSplitter } from '../../lib/line-splitter.ts'
+import { pause } from '../../lib/pause.ts'
+import { Turn } from '../../lib/turn.ts'
 import { type ApiClient, ApiError } from './api-client.ts'
 import { explain, type Fault } from './fault.ts'
 import { FormatError, ListReader } from './list-reader.ts'
 import type { Timing } from './timing.ts'
-import { pause, Turns } from './turns.ts'
 
 const maxObjectBytes = 4 * 1024 * 1024
 const pageItems = 500
@@ -146,14 +147,14 @@ export class ResourceWatch {
       next !== '' ? `&continue=${encodeURIComponent(next)}` : this.wantsLatest ? '' : '&resourceVersion=0'
     const answer = await this.open(`limit=${pageItems}${from}`, next !== '')
     const reader = new ListReader(maxObjectBytes)
-    await this.read(answer, this.options.timing.answerMs, 'silence', async (piece, turns) => {
+    await this.read(answer, this.options.timing.answerMs, 'silence', async (piece, turn) => {
       for (const item of reader.items(piece)) {
         const object = parseObject(item)
         if (object === undefined) throw new FormatError('an object in the answer is not JSON')
         const uid = keeper.take(object)
         if (uid !== '') seen.add(uid)
-        const pausing = turns.next()
-        if (pausing) await pausing
+        const rest = turn.rest()
+        if (rest) await rest
         if (stop.aborted) return
       }
     })
@@ -174,11 +175,11 @@ export class ResourceWatch {
     this.well()
     const lines = new LineSplitter(maxObjectBytes)
     try {
-      await this.read(answer, askedMs + timing.hangMs, 'whole', async (piece, turns) => {
+      await this.read(answer, askedMs + timing.hangMs, 'whole', async (piece, turn) => {
         for (const line of lines.lines(piece)) {
           this.apply(line)
-          const pausing = turns.next()
-          if (pausing) await pausing
+          const rest = turn.rest()
+          if (rest) await rest
           if (stop.aborted) return
         }
       })
@@ -243,14 +244,14 @@ export class ResourceWatch {
     answer: IncomingMessage,
     limitMs: number,
     limits: 'whole' | 'silence',
-    use: (piece: Buffer, turns: Turns) => Promise<void>,
+    use: (piece: Buffer, turn: Turn) => Promise<void>,
   ): Promise<void> {
     const late = () => answer.destroy(new Error(`no data for ${Math.round(limitMs / 1000)} s`))
     const timer = setTimeout(late, limitMs).unref()
-    const turns = new Turns()
+    const turn = new Turn(1)
     try {
       for await (const piece of answer) {
-        await use(piece as Buffer, turns)
+        await use(piece as Buffer, turn)
         if (limits === 'silence') timer.refresh()
       }
     } finally {

@@ -1,3 +1,4 @@
+import { isZero } from '../../lib/is-zero.ts'
 import { fieldKey, WireType, type Writer } from '../../lib/protobuf.ts'
 import type { AttributeValue } from '../../model/attributes.ts'
 import type { Frame, Mapping, SpanLink } from '../../model/profile.ts'
@@ -308,9 +309,4 @@ function writeLink(out: Writer, traceId: Uint8Array, spanId: Uint8Array): void {
   out.bytes(linkTraceId, traceId)
   out.bytes(linkSpanId, spanId)
   out.close()
-}
-
-function isZero(bytes: Uint8Array): boolean {
-  for (let i = 0; i < bytes.length; i++) if (bytes[i] !== 0) return false
-  return true
 }

@@ -1,3 +1,4 @@
+import { u64 } from '../u64.ts'
 // The tables of a 64-bit little-endian ELF file (System V ABI, chapters 4 and 5), for whoever reads them.
 
 /** What is wrong with a file, as the end of a sentence about it. */
@@ -162,9 +163,4 @@ export function offsetIn(segments: readonly Segment[], address: number): number 
       return segment.offset + into
   }
   return undefined
-}
-
-/** Beyond 2^53 it is inexact, and beyond any file. */
-export function u64(bytes: Buffer, at: number): number {
-  return bytes.readUInt32LE(at) + bytes.readUInt32LE(at + 4) * 4294967296
 }

@@ -9,6 +9,7 @@ import {
   statSync,
   writeSync,
 } from 'node:fs'
+import { textOfFile } from '../../lib/if-there.ts'
 import { lockPath } from './disk-layout.ts'
 
 /** Takes the exclusive lock of an open file (flock(2)) without waiting; false if another process has it. */
@@ -56,7 +57,9 @@ function lockFile(path: string, take: TakeLock): number {
       )
     }
     ftruncateSync(fd)
-    writeSync(fd, `${process.pid} ${bootId()}\n`, 0)
+    // For people who look into the file.
+    const boot = textOfFile('/proc/sys/kernel/random/boot_id').trim() || 'unknown'
+    writeSync(fd, `${process.pid} ${boot}\n`, 0)
     return fd
   } catch (error) {
     closeSync(fd)
@@ -104,12 +107,4 @@ function holderIn(text: string): LockHolder {
 function readStart(fd: number): string {
   const start = Buffer.alloc(128)
   return start.toString('latin1', 0, readSync(fd, start, 0, start.length, 0))
-}
-
-function bootId(): string {
-  try {
-    return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim()
-  } catch {
-    return 'unknown' // it is for people who look into the file
-  }
 }

@@ -1,4 +1,5 @@
 import type { Batch } from '../../model/batch.ts'
+import type { DropReasonName } from '../../model/drop-reasons.ts'
 import type { BatchQueue, Dropped, Entry } from '../batch-queue.ts'
 import { ItemSize } from '../item-size.ts'
 import { costOf, type DiskEntry, entryOf, newEntry, recordOf } from './disk-entry.ts'
@@ -204,7 +205,7 @@ export class DiskQueue implements BatchQueue {
     this.#log.bury(recordOf(batch, Math.max(1, this.#lastNumber)), why)
   }
 
-  clear(reason: string): void {
+  clear(reason: DropReasonName): void {
     const items = this.items
     try {
       while (this.#log.dropOldest());
@@ -223,7 +224,7 @@ export class DiskQueue implements BatchQueue {
   }
 
   /** Drops the oldest segment on disk; false if there is none. Throws the error of the system call. */
-  evict(reason: string): boolean {
+  evict(reason: DropReasonName): boolean {
     const gone = this.#log.dropOldest()
     if (!gone) return false
     this.#lose(reason, gone.items, this.#here.evict(gone.lastSeq))
@@ -474,7 +475,7 @@ export class DiskQueue implements BatchQueue {
   }
 
   /** Counts items lost by the log, some of which may still be in memory. */
-  #lose(reason: string, items: number, kept: number): void {
+  #lose(reason: DropReasonName, items: number, kept: number): void {
     this.#beside += kept
     if (items > kept) this.#dropped(reason, items - kept)
   }

@@ -27,6 +27,7 @@
 // which it leaves alone, from a damaged head.
 
 import { crc32 } from 'node:zlib'
+import { u64 } from '../../lib/u64.ts'
 import type { BodyEncoding } from '../../model/batch.ts'
 
 export const segmentVersion = 1
@@ -114,8 +115,8 @@ export function decodeSegmentHead(from: Buffer): SegmentHead | 'later' | undefin
   if (version !== segmentVersion || length !== segmentHeadBytes) return undefined
   return {
     createdMs: Number(from.readBigUInt64LE(8) / 1_000_000n),
-    firstSeq: readU64(from, 16),
-    itemsBefore: readU64(from, 24),
+    firstSeq: u64(from, 16),
+    itemsBefore: u64(from, 24),
   }
 }
 
@@ -150,7 +151,7 @@ export function decodeRecordHead(from: Buffer, offset: number): RecordHead | und
   if (offset + recordHeadBytes > from.length) return undefined
   if (recordMagic.compare(from, offset, offset + 4) !== 0) return undefined
   const bodyBytes = from.readUInt32LE(offset + 4)
-  const seq = readU64(from, offset + 8)
+  const seq = u64(from, offset + 8)
   const codec = from[offset + 35] as number
   const encoding = encodings[codec & ~withReason]
   if (bodyBytes > mostBodyBytes || seq < 1 || seq > mostSeq || !encoding) return undefined
@@ -165,7 +166,7 @@ export function decodeRecordHead(from: Buffer, offset: number): RecordHead | und
     kind: from[offset + 34] as number,
     encoding,
     hasReason: codec >= withReason,
-    itemsBefore: readU64(from, offset + 36),
+    itemsBefore: u64(from, offset + 36),
     bodyCrc: from.readUInt32LE(offset + 44),
   }
 }
@@ -187,8 +188,4 @@ export function splitReason(stored: Buffer): { why: string; body: Buffer } {
 function writeU64(to: Buffer, value: number, offset: number): void {
   to.writeUInt32LE(value >>> 0, offset)
   to.writeUInt32LE(Math.floor(value / 2 ** 32), offset + 4)
-}
-
-function readU64(from: Buffer, offset: number): number {
-  return from.readUInt32LE(offset + 4) * 2 ** 32 + from.readUInt32LE(offset)
 }

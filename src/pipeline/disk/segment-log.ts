@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { within } from '../../lib/within.ts'
 import type { Cursor } from './cursor.ts'
 import { CursorCommits } from './cursor-commits.ts'
 import { DeadLetters } from './dead-letters.ts'
@@ -225,16 +226,11 @@ class SegmentLog implements RecordLog {
     this.#isClosed = true
     this.#sync.stop()
     this.#commits.stop()
-    let timer: NodeJS.Timeout | undefined
-    const patience = new Promise<void>(resolve => {
-      timer = setTimeout(resolve, this.#options.closeMs ?? defaultCloseMs)
-    })
     try {
-      await Promise.race([this.sync(), patience])
+      await within(this.#options.closeMs ?? defaultCloseMs, this.sync())
     } catch {
       // `fault` has reported it.
     }
-    clearTimeout(timer)
     this.#isAbandoned = true
     this.#abandonWriter()
     this.#sync.end()

@@ -4,6 +4,7 @@ import type { BpfObject } from '../../kernel/bpf-object.ts'
 import type { UprobeHandle } from '../../kernel/native.ts'
 import { FairShare, isSameOwner, type Owner, ownerText } from '../../lib/fair-share.ts'
 import { errorText, type Logger } from '../../lib/logger.ts'
+import { within } from '../../lib/within.ts'
 import { Gone, type Plan } from './examine.ts'
 import { tlsFunctions } from './libraries.ts'
 import type { TlsPrograms } from './programs.ts'
@@ -86,15 +87,7 @@ export class ProbedFiles {
     }
     target.waits = false
     target.reason = 'the kernel is still attaching'
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<void>(resolve => {
-      timer = setTimeout(resolve, attachMs)
-    })
-    try {
-      await Promise.race([this.#link(target), late])
-    } finally {
-      clearTimeout(timer)
-    }
+    await within(attachMs, this.#link(target))
   }
 
   /** Lets a file go. The kernel takes a few hundredths of a second for it, in which nothing waits. */

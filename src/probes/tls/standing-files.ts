@@ -1,6 +1,7 @@
-import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { FarPaths, parseMounts } from '../../kernel/mounts.ts'
+import { realPath, sortedNames } from '../../lib/if-there.ts'
 import { knownPrograms, type LibraryName, libraryAt, libraryDirectories } from './libraries.ts'
 
 /** A file of the host that programs may come to map at any time. */
@@ -26,10 +27,11 @@ export function standingFiles(
   const found = new Map<string, LibraryName>()
   const add = (path: string, isProgram: boolean) => {
     const library = libraryAt(path, isProgram)
-    const real = library && realPath(path)
-    if (real !== undefined && near(real)) found.set(real, library!)
+    const real = library === undefined ? '' : realPath(path)
+    if (real !== '' && near(real)) found.set(real, library!)
   }
-  for (const directory of directories) for (const name of names(directory)) add(join(directory, name), false)
+  for (const directory of directories)
+    for (const name of sortedNames(directory)) add(join(directory, name), false)
   for (const program of programs) add(program, true)
   return { stamp: now, files: [...found].map(([path, library]) => ({ path, library })) }
 }
@@ -45,20 +47,4 @@ function farPaths(): FarPaths {
 function stampOf(path: string): string {
   const stat = statSync(path, { throwIfNoEntry: false })
   return stat === undefined ? '-' : `${stat.ino}:${stat.mtimeMs}`
-}
-
-function names(directory: string): string[] {
-  try {
-    return readdirSync(directory)
-  } catch {
-    return [] // most distributions have some of the folders only
-  }
-}
-
-function realPath(path: string): string | undefined {
-  try {
-    return realpathSync(path)
-  } catch {
-    return undefined // a link to nothing
-  }
 }

@@ -10,6 +10,7 @@ import { CpuSteps } from '../../lib/cpu-steps.ts'
 import { type Owner, ownerText, type ShareLosses } from '../../lib/fair-share.ts'
 import type { Logger } from '../../lib/logger.ts'
 import { small } from '../../lib/small-tables.ts'
+import { Turn } from '../../lib/turn.ts'
 import { type Candidate, examine, examinePath, Gone, type Plan } from './examine.ts'
 import { type LibraryName, libraryAt } from './libraries.ts'
 import { ProbedFiles, type Target, targetOf } from './probed-files.ts'
@@ -66,9 +67,7 @@ const mostKnownFiles = 8192
 const mostTargets = 512
 const mostUsers = 1000
 /** So long other work waits for its turn. */
-const sliceMs = 2
-/** A slice that took longer waited, for a file or for the processor. */
-const mostSliceMs = 10
+const turnMs = 2
 /** Mappings of a process between which other work may have its turn. */
 const linesAtOnce = 100
 /** In one scan, the files of one owner are looked into for so long: the others come first, and it goes on with the next. */
@@ -105,7 +104,6 @@ export class TlsProbes {
   private readonly denied = new Set<number>()
   /** Milliseconds for the files of each owner in this scan. */
   private readonly spent = new Map<string, number>()
-  private sliceBeganMs = 0
   /** Some owner has more files than were looked into in this scan. */
   private hasMore = false
   private timer: NodeJS.Timeout | undefined
@@ -114,7 +112,7 @@ export class TlsProbes {
   private closing: Promise<void> | undefined
   private standingStamp = ''
   private closed = false
-  private busyMs = 0
+  private readonly turn = new Turn(turnMs)
   private readonly slowness = new CpuSteps(slowerBy, () => this.scanRegularly())
 
   constructor(object: BpfObject, options: TlsProbesOptions) {
@@ -137,7 +135,7 @@ export class TlsProbes {
   get lever(): CpuLever {
     const { slowness } = this
     return {
-      costMs: () => this.busyMs,
+      costMs: () => this.turn.workedMs,
       lower: () => slowness.lower(),
       raise: () => slowness.raise(),
       get effect() {
@@ -227,7 +225,7 @@ export class TlsProbes {
   }
 
   private async scanAll(): Promise<void> {
-    this.sliceBeganMs = performance.now()
+    this.turn.begin()
     await this.findStanding()
     const nowMs = performance.now()
     const pids = new Set<number>()
@@ -239,31 +237,18 @@ export class TlsProbes {
     this.hasMore = false
     for (const pid of this.looked.keys()) {
       if (!pids.has(pid)) this.forget(pid)
-      await this.rest()
+      await this.turn.rest()
     }
     for (const pid of pids) {
       if (this.closed) return
       if (!this.isDue(pid, nowMs)) continue
       await this.look(pid)
-      await this.rest()
+      await this.turn.rest()
     }
     this.release(nowMs)
     await this.placeWaiting()
-    this.sliceEnds()
+    this.turn.end()
     if (this.hasMore && !this.closed) this.scanSoon(pauseMs)
-  }
-
-  /** Gives other work its turn. */
-  private async rest(): Promise<void> {
-    if (performance.now() - this.sliceBeganMs < sliceMs) return
-    this.sliceEnds()
-    await new Promise(resolve => setImmediate(resolve))
-    this.sliceBeganMs = performance.now()
-  }
-
-  private sliceEnds(): void {
-    this.busyMs += Math.min(mostSliceMs, performance.now() - this.sliceBeganMs)
-    this.sliceBeganMs = performance.now()
   }
 
   private isDue(pid: number, nowMs: number): boolean {
@@ -305,18 +290,18 @@ export class TlsProbes {
   private async candidates(pid: number, program: string): Promise<Iterable<Candidate> | undefined> {
     const found = new Map<string, Candidate & { readonly mappings: [Mapping, ...Mapping[]] }>()
     let list: Buffer
-    this.sliceEnds()
+    this.turn.end()
     try {
       list = await this.processes.maps(this.procDir, pid)
     } catch (error) {
       // It is gone, or is hidden from this process: of those that are, capabilities tell more than each of them.
       return error instanceof Held ? undefined : []
     } finally {
-      this.sliceBeganMs = performance.now() // others had the thread meanwhile
+      this.turn.begin() // others had the thread meanwhile
     }
     let lines = 0
     for (const mapping of mappingsIn(list)) {
-      if (++lines % linesAtOnce === 0) await this.rest()
+      if (++lines % linesAtOnce === 0) await this.turn.rest()
       const library = mapping && libraryAt(mapping.path, mapping.path === program)
       const known = mapping && found.get(mapping.file)
       if (known !== undefined) known.mappings.push(mapping!)
@@ -353,7 +338,7 @@ export class TlsProbes {
     } finally {
       const name = ownerText(owner)
       this.spent.set(name, (this.spent.get(name) ?? 0) + performance.now() - beganMs)
-      this.sliceEnds()
+      this.turn.end()
     }
   }
 
@@ -439,7 +424,7 @@ export class TlsProbes {
       } catch {
         // The process that led to it is gone: another one will.
       }
-      await this.rest()
+      await this.turn.rest()
     }
   }
 

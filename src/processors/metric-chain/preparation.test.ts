@@ -56,8 +56,8 @@ test('what is said to a metric lasts as long as the least of what its stages say
   check(undefined, [], sum([number({}, 1)]), isDelta)
   check(Infinity, [], sum([number({}, 1)], { monotonic: false }), isDelta)
   check(Infinity, [], gauge, isDelta)
-  check(30, [lasting(30, { metric: () => 'dropped' })])
-  check(30, [lasting(30, { series: () => 'dropped' })])
+  check(30, [lasting(30, { metric: () => 'transform' })])
+  check(30, [lasting(30, { series: () => 'transform' })])
   check(undefined, [lasting(30, { series: () => overflow })])
   check(undefined, [lasting(30, { series: () => assert.fail() })])
   check(undefined, [], sum([number(marked, 1)]))
@@ -75,7 +75,8 @@ test('scopes go out as the stages leave them, each asked about once, whichever w
       },
     },
     {
-      series: (_set: unknown, _metric: unknown, _of: unknown, scope?: Scope) => (scope === clean ? '' : 'x'),
+      series: (_set: unknown, _metric: unknown, _of: unknown, scope?: Scope) =>
+        scope === clean ? '' : 'transform',
     },
   ]
   for (const used of [stages.slice(0, 1), stages]) {
@@ -122,17 +123,22 @@ test('whoever counts points is asked each time about a metric that nobody droppe
   const asked: number[] = []
   const again = (points: number) => {
     asked.push(points)
-    return points > 1 ? 'rate' : ''
+    return points > 1 ? 'rate_limited' : ''
   }
   const rate = stage({ lastingMs: Infinity, metric: () => assert.fail(), again })
   const drops = (of: Partial<Stage>) => stage({ lastingMs: Infinity, ...of })
   const asks = (...stages: Stage[]) =>
     metricChain(stages, cumulative).prepare(shop, scope, sum([number({}, 1)]), new Sink())?.asksAgain
   assert.deepEqual(
-    [asks(), asks(rate), asks(drops({ series: () => 'x' }), rate), asks(drops({ metric: () => 'x' }), rate)],
+    [
+      asks(),
+      asks(rate),
+      asks(drops({ series: () => 'transform' }), rate),
+      asks(drops({ metric: () => 'transform' }), rate),
+    ],
     [false, true, true, false],
   )
   const chain = metricChain([rate], cumulative)
-  assert.deepEqual([chain.again(1), chain.again(2)], ['', 'rate'])
+  assert.deepEqual([chain.again(1), chain.again(2)], ['', 'rate_limited'])
   assert.deepEqual(asked, [1, 2])
 })

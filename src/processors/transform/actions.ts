@@ -1,3 +1,4 @@
+import { isZero } from '../../lib/is-zero.ts'
 import type { Attributes } from '../../model/attributes.ts'
 import type { LogRecord } from '../../model/log.ts'
 import type { Signal } from '../../model/signal.ts'
@@ -133,9 +134,4 @@ function sampling(ratio: number): Action {
     if (value === 0 && isZero(traceId)) value = Math.random() * 2 ** 48
     return value >= threshold ? Effect.done : Effect.sampled
   }
-}
-
-function isZero(id: Uint8Array): boolean {
-  for (let i = 0; i < id.length; i++) if (id[i] !== 0) return false
-  return true
 }

@@ -1,5 +1,5 @@
 import type { ElfFile, Section } from '../../lib/elf/elf-file.ts'
-import { u64 } from '../../lib/elf/elf-format.ts'
+import { u64 } from '../../lib/u64.ts'
 import type { FoundSymbol } from './symbol-table.ts'
 
 /** First words of the table: Go 1.2, 1.16, 1.18, 1.20 and later (cmd/internal, `debug/gosym/pclntab.go`). */

@@ -1,8 +1,8 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Operation } from '../../model/stream.ts'
-import { type Tally, UnderWay } from './under-way.ts'
+import { RequestsInFlight, RisingRequests, type Tally } from '../requests-in-flight.ts'
 
-/** Somebody who takes the messages of a queue. */
+/** A client's subscription to a queue. */
 export interface Consumer {
   /** '' where the server named it. */
   readonly queue: string
@@ -47,7 +47,7 @@ const mostConsumers = 256
 const channelBytes = 1_000
 const consumerBytes = 200
 /** Requests of a channel that wait for their answers: clients send one at a time. */
-export const mostAsked = 64
+const mostAsked = 64
 
 /** What is known of a channel (AMQP 0-9-1, section 1.5). */
 export class Channel {
@@ -55,10 +55,10 @@ export class Channel {
   readonly sent = new Content()
   readonly received = new Content()
   /** Publishes without their confirmation, deliveries that are not acknowledged. */
-  readonly published: UnderWay
-  readonly delivered: UnderWay
+  readonly published: RisingRequests
+  readonly delivered: RisingRequests
   /** basic.get without its answer; undefined where there was no room for its operation. */
-  readonly gets: (Operation | undefined)[] = []
+  readonly gets: RequestsInFlight
   /** The server confirms what is published; the tag that it gives the next message. */
   confirms = false
   nextTag = 1
@@ -73,8 +73,9 @@ export class Channel {
 
   constructor(tally: Tally) {
     this.tally = tally
-    this.published = new UnderWay(mostWaiting, tally)
-    this.delivered = new UnderWay(mostWaiting, tally)
+    this.published = new RisingRequests(mostWaiting, tally)
+    this.delivered = new RisingRequests(mostWaiting, tally)
+    this.gets = new RequestsInFlight(mostAsked, tally)
     tally.bytes += channelBytes
   }
 
@@ -83,6 +84,7 @@ export class Channel {
     this.tally.bytes -= channelBytes
     this.published.clear()
     this.delivered.clear()
+    this.gets.clear()
     this.consumers?.forEach((consumer, tag) => {
       this.tally.bytes -= bytesOf(tag, consumer)
     })

@@ -2,12 +2,12 @@ import type { ByteFlow } from '../../lib/byte-flow.ts'
 import { ByteRange } from '../../lib/byte-range.ts'
 import { SpanKind } from '../../model/span.ts'
 import type { Operation, StreamConnection } from '../../model/stream.ts'
-import type { Confirmation } from '../confirmation.ts'
-import { failMessage } from '../message-call.ts'
-import { Channel, type Content, mostAsked } from './channel.ts'
+import type { BrokerStream } from '../broker-stream.ts'
+import { fail } from '../failure.ts'
+import { type RisingRequests, Tally } from '../requests-in-flight.ts'
+import { Channel, type Content } from './channel.ts'
 import type { Messages } from './messages.ts'
 import { errorOfReply, method } from './methods.ts'
-import { Tally, type UnderWay } from './under-way.ts'
 
 /** RabbitMQ offers 2,047; more of them are not followed. */
 const maxChannels = 2_048
@@ -27,12 +27,12 @@ const likely = 4
  *
  * A publish ends with its last byte, or with the server's confirmation where the channel is in confirm mode; what the
  * server refuses by closing the channel has ended before where there are no confirmations. A delivery is processed until
- * the client acknowledges it, and at once where nobody is to acknowledge it.
+ * the client acknowledges it, and ends at once if it needs no acknowledgement.
  */
 export class Conversation {
   private readonly messages: Messages
+  private readonly stream: BrokerStream
   private readonly connection: StreamConnection
-  private readonly confirmation: Confirmation
   private readonly channels = new Map<number, Channel>()
   private readonly tag = new ByteRange()
   private readonly exchange = new ByteRange()
@@ -40,10 +40,10 @@ export class Conversation {
   private readonly tally = new Tally()
   private waiting = 0
 
-  constructor(messages: Messages, connection: StreamConnection, confirmation: Confirmation) {
+  constructor(messages: Messages, stream: BrokerStream) {
     this.messages = messages
-    this.connection = connection
-    this.confirmation = confirmation
+    this.stream = stream
+    this.connection = stream.connection
   }
 
   /** Bytes that it keeps beside operations. */
@@ -81,8 +81,8 @@ export class Conversation {
     const { header } = this.messages
     const { operation } = content
     // What a message carries names who processes it, not who fetches it.
-    const told = operation?.call.kind === SpanKind.client ? undefined : operation?.context
-    header.read(bytes, start, end, told)
+    const context = operation?.call.kind === SpanKind.client ? undefined : operation?.context
+    header.read(bytes, start, end, context)
     content.headed = true
     content.size = header.bodySize
     if (operation === undefined) return
@@ -105,7 +105,7 @@ export class Conversation {
     operation.responseBytes = size
     operation.responseNs ||= nowNs
     if (tag > 0) this.wait(channel.delivered, tag, operation, nowNs)
-    else this.confirmation.end(operation, nowNs)
+    else this.stream.end(operation, nowNs)
   }
 
   /** Framing is lost: what was on its way has passed as well as not. */
@@ -166,7 +166,7 @@ export class Conversation {
   private afterPublish(channel: Channel, operation: Operation | undefined, nowNs: number): void {
     if (!channel.confirms) {
       channel.unconfirmed++
-      if (operation !== undefined) this.confirmation.end(operation, nowNs)
+      if (operation !== undefined) this.stream.end(operation, nowNs)
       return
     }
     const tag = channel.nextTag++
@@ -201,12 +201,12 @@ export class Conversation {
     fields.skip(2)
     fields.shortString(key)
     const operation = this.connection.begin(flow)
-    if (channel.gets.length >= mostAsked) {
-      if (operation !== undefined) this.connection.abandon(operation)
+    const hasRoom = channel.gets.push(operation)
+    if (operation === undefined) return
+    if (!hasRoom) {
+      this.connection.abandon(operation)
       return
     }
-    channel.gets.push(operation)
-    if (operation === undefined) return
     messages.asked(operation.call, this.connection, flow.bytes, key)
     this.ask(operation)
   }
@@ -232,10 +232,10 @@ export class Conversation {
     const operation = channel.gets.shift()
     if (operation === undefined) return
     operation.responseNs = flow.startNs
-    this.confirmation.end(operation, flow.nowNs)
+    this.stream.end(operation, flow.nowNs)
   }
 
-  /** Nobody took the message: told of the oldest one of the same destination that was to be taken. */
+  /** The message has no queue: the oldest mandatory one of the same destination failed. */
   private returned(channel: Channel, flow: ByteFlow): void {
     const { tag, exchange, key, messages } = this
     const { fields } = messages
@@ -245,14 +245,8 @@ export class Conversation {
     fields.shortString(exchange)
     fields.shortString(key)
     const { name } = messages.destination(flow.bytes, exchange, key, '')
-    const operation = channel.published.find(
-      returnable,
-      ({ call, mark }) =>
-        (mark & mandatory) !== 0 &&
-        call.error === '' &&
-        call.attributes.get('messaging.destination.name') === name,
-    )
-    if (operation !== undefined && error !== '') failMessage(operation.call, error)
+    const operation = returnedOf(channel.published, name)
+    if (operation !== undefined && error !== '') fail(operation.call, error)
     channel.received.begin(undefined, 0)
   }
 
@@ -267,11 +261,11 @@ export class Conversation {
       this.settleUpTo(channel.published, tag, channel.published.size === 1 ? error : '', nowNs)
       return
     }
-    const underWay = request ? channel.delivered : channel.published
+    const requests = request ? channel.delivered : channel.published
     // Tag 0 with "multiple" means all that there are (section 1.8.3.13).
-    if (multiple) this.settleUpTo(underWay, tag === 0 ? Number.POSITIVE_INFINITY : tag, error, nowNs)
+    if (multiple) this.settleUpTo(requests, tag === 0 ? Number.POSITIVE_INFINITY : tag, error, nowNs)
     else {
-      const operation = underWay.take(tag)
+      const operation = requests.take(tag)
       if (operation !== undefined) this.settle(operation, error, nowNs)
     }
   }
@@ -329,17 +323,17 @@ export class Conversation {
   }
 
   /** The operation lasts until its tag is acknowledged. */
-  private wait(underWay: UnderWay, tag: number, operation: Operation, nowNs: number): void {
+  private wait(requests: RisingRequests, tag: number, operation: Operation, nowNs: number): void {
     operation.endNs = nowNs
-    for (let old = underWay.crowdedOut(tag); old !== undefined; old = underWay.crowdedOut(tag))
+    for (let old = requests.crowdedOut(tag); old !== undefined; old = requests.crowdedOut(tag))
       this.settle(old, '', old.endNs)
-    if (this.waiting >= maxWaiting || !underWay.add(tag, operation)) this.confirmation.end(operation, nowNs)
+    if (this.waiting >= maxWaiting || !requests.add(tag, operation)) this.stream.end(operation, nowNs)
     else this.waiting++
   }
 
-  private settleUpTo(underWay: UnderWay, tag: number, error: string, nowNs: number): void {
+  private settleUpTo(requests: RisingRequests, tag: number, error: string, nowNs: number): void {
     for (;;) {
-      const operation = underWay.takeUpTo(tag)
+      const operation = requests.takeUpTo(tag)
       if (operation === undefined) return
       this.settle(operation, error, nowNs)
     }
@@ -348,8 +342,8 @@ export class Conversation {
   private settle(operation: Operation, error: string, nowNs: number): void {
     this.waiting--
     if (operation.call.kind === SpanKind.producer) operation.responseNs = nowNs
-    if (error !== '') failMessage(operation.call, error)
-    this.confirmation.end(operation, nowNs)
+    if (error !== '') fail(operation.call, error)
+    this.stream.end(operation, nowNs)
   }
 
   private closeChannel(number: number, error: string, nowNs: number): void {
@@ -367,12 +361,12 @@ export class Conversation {
   private fail(channel: Channel, error: string, nowNs: number): void {
     this.drain(channel, operation => {
       if ((operation.mark & likely) !== 0 && operation.endNs !== 0) {
-        this.confirmation.end(operation, operation.endNs)
+        this.stream.end(operation, operation.endNs)
         return
       }
       this.ask(operation)
-      failMessage(operation.call, error)
-      this.confirmation.end(operation, nowNs)
+      fail(operation.call, error)
+      this.stream.end(operation, nowNs)
     })
   }
 
@@ -382,15 +376,23 @@ export class Conversation {
       if (content.operation !== undefined) take(content.operation)
       content.end()
     }
-    for (const operation of channel.gets) if (operation !== undefined) take(operation)
-    channel.gets.length = 0
-    for (const underWay of [channel.published, channel.delivered])
-      for (;;) {
-        const operation = underWay.takeUpTo(Number.POSITIVE_INFINITY)
-        if (operation === undefined) break
+    channel.gets.drain(take)
+    for (const requests of [channel.published, channel.delivered])
+      requests.drain(operation => {
         this.waiting--
         take(operation)
-      }
+      })
     channel.clear()
   }
+}
+
+/** The oldest of those published to a destination that has to be routed, and did not fail yet. */
+function returnedOf(published: RisingRequests, destination: string): Operation | undefined {
+  for (let i = 0; i < Math.min(returnable, published.size); i++) {
+    const operation = published.at(i)!
+    const { call, mark } = operation
+    if ((mark & mandatory) === 0 || call.error !== '') continue
+    if (call.attributes.get('messaging.destination.name') === destination) return operation
+  }
+  return undefined
 }

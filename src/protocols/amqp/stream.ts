@@ -1,8 +1,6 @@
 import type { ByteFlow } from '../../lib/byte-flow.ts'
-import type { StreamConnection, StreamDecoder } from '../../model/stream.ts'
-import { brokenOff } from '../broken-off.ts'
-import { Confirmation } from '../confirmation.ts'
-import { Passage } from '../passage.ts'
+import type { StreamConnection } from '../../model/stream.ts'
+import { BrokerSide, BrokerStream } from '../broker-stream.ts'
 import type { Channel, Content } from './channel.ts'
 import { Conversation } from './conversation.ts'
 import type { Messages } from './messages.ts'
@@ -16,90 +14,80 @@ const maxRead = 8_192
 const maxFrame = 2 ** 22
 /** RabbitMQ takes messages of 2^29 bytes at most. */
 const maxBody = 2 ** 32
-/** Impossible frames in a row before the connection is given up. */
-const maxFaults = 4
 /** "AMQP", 0, and the version 0-9-1 (section 4.2.2). */
 const protocolHeader = [0x41, 0x4d, 0x51, 0x50, 0, 0, 9, 1]
 
 /** One direction. */
-class Side {
-  readonly passage = new Passage()
+class Side extends BrokerSide {
   /** Whose frame passes. */
   content: Content | undefined = undefined
   channel: Channel | undefined = undefined
 }
 
 /** The frames of one connection. */
-export class AmqpStream implements StreamDecoder {
-  private readonly connection: StreamConnection
-  private readonly confirmation: Confirmation
+export class AmqpStream extends BrokerStream<Side> {
+  protected readonly sent = new Side()
+  protected readonly received = new Side()
   private readonly conversation: Conversation
-  private readonly sent = new Side()
-  private readonly received = new Side()
   private frameLimit = maxFrame
-  private faults = 0
-  private over = false
 
   constructor(messages: Messages, connection: StreamConnection) {
-    this.connection = connection
-    this.confirmation = new Confirmation(connection)
-    this.conversation = new Conversation(messages, connection, this.confirmation)
-  }
-
-  read(flow: ByteFlow): void {
-    // Publishes and deliveries are told by the client's side.
-    if (this.connection.server) this.refuse()
-    const side = flow.request ? this.sent : this.received
-    while (!this.over && flow.at < flow.end) if (!this.step(flow, side)) return
-    if (this.over) flow.at = flow.end
-  }
-
-  lost(flow: ByteFlow): void {
-    const side = flow.request ? this.sent : this.received
-    if (this.over) return
-    const { passage, content } = side
-    let outlasted = passage.outlasts(flow)
-    // Clients split a body into frames of one size, so the place of its end is known although they were not seen.
-    if (!outlasted && passage.left > 0 && content?.open && content.frameSize > 0) {
-      const rest = content.size - content.got
-      content.got = content.size
-      passage.extend(rest + Math.ceil(rest / content.frameSize) * (frameHead + 1))
-      outlasted = passage.outlasts(flow)
-    }
-    if (outlasted) {
-      flow.broken = false
-      if (passage.left === 0) this.passed(flow, side)
-      return
-    }
-    passage.left = 0
-    side.content = undefined
-    this.conversation.endContents(flow.request, flow.nowNs)
+    super(connection)
+    this.conversation = new Conversation(messages, this)
   }
 
   get bytes(): number {
     return this.conversation.bytes
   }
 
-  close(): void {
-    if (this.over) return
-    this.over = true
-    this.conversation.close(brokenOff(this.connection.errno))
-    this.confirmation.drop()
+  override fault(flow: ByteFlow): false {
+    super.fault(flow, flow.at + 1)
+    if (!this.over) this.conversation.endContents(flow.request, flow.nowNs)
+    return false
   }
 
-  /** One step forward. False: more bytes are needed. */
-  private step(flow: ByteFlow, side: Side): boolean {
-    const { passage } = side
-    if (passage.left > 0) {
-      if (!passage.pass(flow)) return false
-      this.passed(flow, side)
-      if (passage.last !== frameEnd) this.fault(flow)
-      return true
-    }
+  protected step(flow: ByteFlow, side: Side): boolean {
     if (flow.broken) return this.resynchronise(flow)
     const first = flow.bytes[flow.at]!
     if (first === protocolHeader[0]) return this.readProtocolHeader(flow)
     return this.readFrame(flow, side)
+  }
+
+  /** What passed by has passed. */
+  protected passed(flow: ByteFlow, side: Side): void {
+    const { channel, content } = side
+    side.content = undefined
+    if (channel === undefined || content === undefined || !content.open) return
+    if (content.got < content.size) return
+    this.exact()
+    this.conversation.ended(channel, content, flow.request, flow.nowNs)
+  }
+
+  protected missed(flow: ByteFlow, side: Side): void {
+    side.content = undefined
+    this.conversation.endContents(flow.request, flow.nowNs)
+  }
+
+  protected ended(error: string): void {
+    this.conversation.close(error)
+  }
+
+  protected forget(): void {
+    this.conversation.forget()
+  }
+
+  protected override endsWith(last: number): boolean {
+    return last === frameEnd
+  }
+
+  protected override outlasts(flow: ByteFlow, { passage, content }: Side): boolean {
+    if (passage.outlasts(flow)) return true
+    if (passage.left === 0 || !content?.open || content.frameSize === 0) return false
+    // Clients split a body into frames of one size, so the place of its end is known although they were not seen.
+    const rest = content.size - content.got
+    content.got = content.size
+    passage.extend(rest + Math.ceil(rest / content.frameSize) * (frameHead + 1))
+    return passage.outlasts(flow)
   }
 
   private readProtocolHeader(flow: ByteFlow): boolean {
@@ -142,7 +130,7 @@ export class AmqpStream implements StreamDecoder {
     const payloadEnd = Math.min(end, at + whole - 1)
     if (type === frame.method) this.readMethod(flow, payloadEnd)
     else if (type === frame.header) this.readHeader(flow, side, payloadEnd)
-    else if (!flow.request) this.confirmation.confirm()
+    else if (!flow.request) this.confirm()
     if (this.over || flow.broken) return true
     if (have >= whole) flow.at += whole
     else {
@@ -159,8 +147,8 @@ export class AmqpStream implements StreamDecoder {
       this.fault(flow)
       return
     }
-    this.faults = 0
-    if (!flow.request) this.confirmation.confirm()
+    this.good()
+    if (!flow.request) this.confirm()
     const start = at + frameHead + 4
     if (id === method.connectionTuneOk && payloadEnd - start >= 6) {
       const limit = bytes.readUInt32BE(start + 2)
@@ -183,7 +171,7 @@ export class AmqpStream implements StreamDecoder {
     if (content.size > 0) return
     // There is no body: the message ends with its header.
     side.content = undefined
-    this.confirmation.exact()
+    this.exact()
     this.conversation.ended(channel, content, flow.request, flow.nowNs)
   }
 
@@ -197,16 +185,6 @@ export class AmqpStream implements StreamDecoder {
       side.content.frameSize ||= size
     }
     side.passage.start(flow, frameHead + size + 1)
-  }
-
-  /** What passed by has passed. */
-  private passed(flow: ByteFlow, side: Side): void {
-    const { channel, content } = side
-    side.content = undefined
-    if (channel === undefined || content === undefined || !content.open) return
-    if (content.got < content.size) return
-    this.confirmation.exact()
-    this.conversation.ended(channel, content, flow.request, flow.nowNs)
   }
 
   /** Looks for a frame of a method: at a call's beginning, or behind the end of another frame. */
@@ -243,24 +221,6 @@ export class AmqpStream implements StreamDecoder {
     if (type === frame.method) return size >= 4
     if (type === frame.header) return channel !== 0 && size >= 14
     return type === frame.body && channel !== 0
-  }
-
-  private fault(flow: ByteFlow): void {
-    if (!this.confirmation.sure || ++this.faults > maxFaults) {
-      this.refuse()
-      return
-    }
-    flow.broken = true
-    if (flow.at < flow.end) flow.at++
-    this.conversation.endContents(flow.request, flow.nowNs)
-  }
-
-  private refuse(): void {
-    if (this.over) return
-    this.over = true
-    this.conversation.forget()
-    this.confirmation.drop()
-    this.connection.refuse()
   }
 }
 

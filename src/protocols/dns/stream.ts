@@ -1,16 +1,18 @@
 import type { ByteFlow } from '../../lib/byte-flow.ts'
-import type { Operation, StreamConnection, StreamDecoder } from '../../model/stream.ts'
-import { brokenOff } from '../broken-off.ts'
+import type { Operation, StreamConnection } from '../../model/stream.ts'
+import { brokenOff } from '../failure.ts'
+import { Framing, type Patience } from '../framing.ts'
+import { NumberedRequests } from '../requests-in-flight.ts'
 import { headerBytes, Message, Read } from './message.ts'
 import type { Telling } from './telling.ts'
 
-/** Lookups under way on a socket, at most: of a resolver that uses one for all. */
+/** Lookups in flight on a socket, at most: of a resolver that uses one for all. */
 const most = 1_024
 /** Nanoseconds after which no answer is waited for: resolvers ask again after 5 seconds, and most of them give up then. */
 const longestNs = 15e9
 /** Of a longer message over TCP, so much is read. */
 const longestRead = 16_000
-const mostContradictions = 3
+const patience: Patience = { faults: 3, firstFaults: 3, strays: Number.POSITIVE_INFINITY }
 
 /** No query is shorter: a header, the root, a type and a class. */
 const shortest = headerBytes + 5
@@ -32,7 +34,7 @@ const message = new Message()
 const lookNs = 1e9
 const mostLooks = 64
 
-/** The sockets whose lookups wait for an answer: that a socket of UDP is closed, nobody tells. */
+/** The sockets whose lookups wait for an answer: the end of a UDP socket is not reported. */
 export class Unanswered {
   private readonly streams = new Set<DnsStream>()
   private lookedNs = 0
@@ -58,55 +60,49 @@ export class Unanswered {
 }
 
 /** A socket that asks a name server. */
-export class DnsStream implements StreamDecoder {
+export class DnsStream extends Framing {
   private readonly telling: Telling
-  private readonly connection: StreamConnection
   private transport: 0 | 1 | 2 = Transport.unknown
-  /** In their order. */
-  private readonly lookups: Operation[] = []
+  private readonly lookups = new NumberedRequests(most)
   private readonly unanswered: Unanswered
-  private contradictions = 0
-  private over = false
   private readonly lostNs = { request: -1, response: -1 }
 
   constructor(telling: Telling, connection: StreamConnection, unanswered: Unanswered) {
+    super(connection, patience)
     this.telling = telling
-    this.connection = connection
     this.unanswered = unanswered
   }
 
-  read(flow: ByteFlow): void {
-    if (this.connection.server) this.refuse()
-    if (!this.over && this.transport === Transport.unknown) this.transport = this.transportOf(flow)
-    if (this.over) flow.at = flow.end
-    else if (this.transport === Transport.unknown) this.ignore(flow)
+  close(): void {
+    const { errno } = this.connection
+    const broken = errnoTypes.get(errno) ?? brokenOff(errno)
+    while (this.lookups.size > 0) this.failFirst(errno === 0 && !this.isStream ? 'timeout' : broken)
+  }
+
+  protected piece(flow: ByteFlow): void {
+    if (this.transport === Transport.unknown) this.transport = this.transportOf(flow)
+    if (this.transport === Transport.unknown) this.ignore(flow)
     else if (this.transport === Transport.datagrams) this.datagrams(flow)
     else this.frames(flow)
   }
 
-  lost(flow: ByteFlow): void {
+  protected gap(flow: ByteFlow): void {
     this.lostNs[flow.request ? 'request' : 'response'] = flow.nowNs
   }
 
-  close(): void {
-    this.unanswered.delete(this)
-    const { errno } = this.connection
-    for (const operation of this.lookups.splice(0)) {
-      const error = errno === 0 && !this.isStream ? 'timeout' : (errnoTypes.get(errno) ?? brokenOff(errno))
-      this.telling.describeEnd(operation.call, error)
-      this.connection.end(operation)
-    }
+  protected release(): void {
+    while (this.lookups.size > 0) this.connection.release(this.remove(0))
   }
 
   private get isStream(): boolean {
     return this.transport === Transport.stream
   }
 
-  /** By the first call's bytes: a length that fits, and a header behind it. */
+  /** By the first call's bytes: a possible length, and a header behind it. */
   private transportOf(flow: ByteFlow): 0 | 1 | 2 {
     const { bytes, at, end } = flow
     const length = end - at
-    // Some write the length by itself. No datagram is that short.
+    // Some write the length by a call of its own. No datagram is that short.
     if (length < shortest) return length >= 2 ? Transport.stream : Transport.unknown
     const framed = bytes.readUInt16BE(at)
     if (framed >= shortest) {
@@ -121,7 +117,7 @@ export class DnsStream implements StreamDecoder {
   private ignore(flow: ByteFlow): void {
     if (flow.end - flow.at === 1) return
     flow.at = flow.end
-    this.contradict()
+    this.suspect()
   }
 
   /** Each call is a datagram; two that were sent by one call may stand behind each other. */
@@ -131,7 +127,7 @@ export class DnsStream implements StreamDecoder {
     while (!isRest && flow.end - flow.at >= headerBytes && !this.over) {
       const found = message.read(flow.bytes, flow.at, flow.end)
       if (found === Read.bad) {
-        this.contradict()
+        this.suspect()
         break
       }
       this.message(flow, message.end - flow.at)
@@ -152,9 +148,7 @@ export class DnsStream implements StreamDecoder {
       const length = bytes.readUInt16BE(at)
       if (end - at - 2 < Math.min(length, longestRead)) return
       if (message.read(bytes, at + 2, Math.min(end, at + 2 + length)) === Read.bad) {
-        flow.at = end
-        flow.broken = true
-        this.contradict()
+        this.fault(flow)
         return
       }
       this.message(flow, length + 2)
@@ -172,7 +166,7 @@ export class DnsStream implements StreamDecoder {
   }
 
   private message(flow: ByteFlow, size: number): void {
-    if (message.response === flow.request) this.contradict()
+    if (message.response === flow.request) this.suspect()
     else if (message.response) this.answer(flow, size)
     else this.ask(flow, size)
   }
@@ -181,14 +175,13 @@ export class DnsStream implements StreamDecoder {
     this.unanswered.giveUpOld(flow.nowNs)
     const hash = questionHash()
     if (this.find(hash) >= 0) return
-    if (this.lookups.length === most) this.giveUp(0, flow.nowNs)
+    if (this.lookups.size === most) this.giveUpFirst(flow.nowNs)
     const operation = this.connection.begin(flow)
     if (operation === undefined) return
-    operation.id = message.id
     operation.mark = hash
     operation.requestBytes = size
     this.telling.describeQuestion(operation.call, this.connection, message, this.isStream)
-    this.lookups.push(operation)
+    this.lookups.add(message.id, operation)
     this.unanswered.add(this)
     this.connection.asked(operation)
   }
@@ -197,7 +190,7 @@ export class DnsStream implements StreamDecoder {
     const index = this.find(message.questions === 0 ? 0 : questionHash())
     if (index < 0) return
     const operation = this.remove(index)
-    this.contradictions = 0
+    this.good()
     operation.responseBytes = size
     operation.responseNs = flow.startNs
     operation.endNs = flow.nowNs
@@ -208,44 +201,32 @@ export class DnsStream implements StreamDecoder {
   /** The lookup that the message is about; `hash` 0: whatever it asks for. -1: none. */
   private find(hash: number): number {
     const { lookups } = this
-    for (let i = 0; i < lookups.length; i++) {
-      const { id, mark } = lookups[i]!
-      if (id === message.id && (hash === 0 || mark === hash)) return i
-    }
+    for (let i = lookups.indexOf(message.id); i >= 0; i = lookups.indexOf(message.id, i + 1))
+      if (hash === 0 || lookups.at(i)!.mark === hash) return i
     return -1
   }
 
-  /** Ends the lookups that nobody waits for any more. */
+  /** Ends the lookups that have waited too long. */
   giveUpOld(nowNs: number): void {
-    while (this.lookups.length > 0 && nowNs - this.lookups[0]!.startNs > longestNs) this.giveUp(0, nowNs)
+    while (this.lookups.size > 0 && nowNs - this.lookups.first!.startNs > longestNs) this.giveUpFirst(nowNs)
   }
 
-  private giveUp(index: number, nowNs: number): void {
-    const operation = this.remove(index)
+  private giveUpFirst(nowNs: number): void {
+    const operation = this.lookups.first!
     operation.endNs = Math.min(operation.startNs + longestNs, nowNs)
-    this.telling.describeEnd(operation.call, 'timeout')
+    this.failFirst('timeout')
+  }
+
+  private failFirst(error: string): void {
+    const operation = this.remove(0)
+    this.telling.describeEnd(operation.call, error)
     this.connection.end(operation)
   }
 
   private remove(index: number): Operation {
-    const { lookups } = this
-    const operation = lookups[index]!
-    for (let i = index + 1; i < lookups.length; i++) lookups[i - 1] = lookups[i]!
-    lookups.length--
-    if (lookups.length === 0) this.unanswered.delete(this)
+    const operation = this.lookups.remove(index)!
+    if (this.lookups.size === 0) this.unanswered.delete(this)
     return operation
-  }
-
-  private contradict(): void {
-    if (++this.contradictions >= mostContradictions) this.refuse()
-  }
-
-  private refuse(): void {
-    if (this.over) return
-    this.over = true
-    this.unanswered.delete(this)
-    for (const operation of this.lookups.splice(0)) this.connection.release(operation)
-    this.connection.refuse()
   }
 }
 

@@ -1,6 +1,6 @@
 import type { ByteFlow } from '../../lib/byte-flow.ts'
 import { isBlank, lower } from '../../lib/byte-range.ts'
-import { Passage } from '../passage.ts'
+import { Passage } from '../framing.ts'
 
 /** Where in a message its next byte lies. */
 export const Part = {

@@ -27,7 +27,7 @@ export class Pending {
 /** Fills a call from an exchange; false where it is no HTTP. */
 export type ReadExchange = (exchange: Exchange, call: Call, tls: boolean) => boolean
 
-/** Requests under way on all connections: what is kept of each, and how it ends. */
+/** Requests in flight on all connections: what is kept of each, and how it ends. */
 export class Http1Requests {
   private readonly read: ReadExchange
   private readonly captureBytes: number

@@ -1,10 +1,11 @@
 import type { ByteFlow } from '../../lib/byte-flow.ts'
 import type { StreamConnection, StreamDecoder } from '../../model/stream.ts'
+import { RequestsInFlight } from '../requests-in-flight.ts'
 import { endsChunks, Line, Message, Part, requestStart, responseStart, Start } from './message.ts'
 import type { Http1Requests, Pending } from './requests.ts'
 
-/** Requests of one connection without a response, at most. */
-const maxPending = 1_024
+/** Requests in flight on one connection. */
+const mostRequests = 1_024
 /** Calls of a connection that is older than its observation which may begin with something else than a request. */
 const maxMisses = 255
 /** Of a long first line so many bytes are looked at: a version, or a version and a status. */
@@ -22,9 +23,7 @@ export class Http1Stream implements StreamDecoder {
   private readonly connection: StreamConnection
   private readonly request = new Message(true)
   private readonly response = new Message(false)
-  /** Requests without a response, oldest first: `pending[first]` and those behind it. */
-  private readonly pending: Pending[] = []
-  private first = 0
+  private readonly pending = new RequestsInFlight<Pending>(mostRequests)
   /** The one whose bytes are coming, or the last one. */
   private newest: Pending | undefined
   /** What went before is not known: a request's head at the beginning of a call is looked for. */
@@ -85,19 +84,19 @@ export class Http1Stream implements StreamDecoder {
   closeSome(most: number): boolean {
     if (!this.over) this.breakOff()
     this.over = true
-    for (let ended = 0; ended < most && this.first < this.pending.length; ended++) {
+    for (let ended = 0; ended < most && this.pending.size > 0; ended++) {
       if (this.connection.leaving) this.drop()
       else this.finish(undefined, 0, true)
     }
-    return this.first < this.pending.length
+    return this.pending.size > 0
   }
 
-  /** The response that is under way ends here. */
+  /** The response that is being read ends here. */
   private breakOff(): void {
     const { connection, response } = this
     const { errno } = connection
     const open = response.part === Part.rest || response.part === Part.adrift
-    const answering = response.part !== Part.start && this.first < this.pending.length
+    const answering = response.part !== Part.start && this.pending.size > 0
     if (answering) {
       response.breakOff()
       this.finish(response, response.lastNs, !open || errno !== 0)
@@ -169,7 +168,7 @@ export class Http1Stream implements StreamDecoder {
       return false
     }
     this.endOpenResponse()
-    if (this.pending.length - this.first >= maxPending) {
+    if (this.pending.size === mostRequests) {
       this.lose()
       flow.at = end
       return false
@@ -197,8 +196,8 @@ export class Http1Stream implements StreamDecoder {
   /** A response without an end, or whose end was not seen, is over where the next request begins. */
   private endOpenResponse(): void {
     const { response } = this
-    const alone = this.pending.length - this.first === 1
-    if (this.ahead !== Ahead.none || this.first === this.pending.length) return
+    const alone = this.pending.size === 1
+    if (this.ahead !== Ahead.none || this.pending.size === 0) return
     if (response.part !== Part.rest && (response.part !== Part.adrift || !alone)) return
     response.breakOff()
     this.finish(response, response.lastNs, false)
@@ -216,7 +215,7 @@ export class Http1Stream implements StreamDecoder {
       this.foreign(flow)
       return false
     }
-    const pending = this.pending[this.first]
+    const pending = this.pending.first
     if (pending === undefined) {
       if (this.connection.server || this.ahead !== Ahead.none) {
         this.lose()
@@ -308,7 +307,7 @@ export class Http1Stream implements StreamDecoder {
       if (!follows) this.messageEnds(message, flow.offset, flow.nowNs)
       return
     }
-    const pending = this.pending[this.first]
+    const pending = this.pending.first
     const { status } = message
     const bodiless =
       status < 200 ||
@@ -334,7 +333,7 @@ export class Http1Stream implements StreamDecoder {
     }
     this.newest = undefined
     this.request.reset()
-    if (this.ahead === Ahead.whole && this.first < this.pending.length) this.endAhead()
+    if (this.ahead === Ahead.whole && this.pending.size > 0) this.endAhead()
   }
 
   /** The request of the response that came before it is there. */
@@ -351,7 +350,7 @@ export class Http1Stream implements StreamDecoder {
       response.reset()
       return
     }
-    const pending = this.pending[this.first]
+    const pending = this.pending.first
     if (pending === undefined) {
       this.ahead = Ahead.whole
       response.part = Part.start
@@ -369,7 +368,7 @@ export class Http1Stream implements StreamDecoder {
   /** The end of a message in chunks is looked for, whose sizes were not seen. */
   private drift(flow: ByteFlow, message: Message): boolean {
     const { bytes, at, end } = flow
-    const more = this.pending.length - this.first > 1
+    const more = this.pending.size > 1
     const next =
       flow.atCall &&
       (message.request
@@ -386,7 +385,7 @@ export class Http1Stream implements StreamDecoder {
 
   /** The oldest request is over. */
   private finish(response: Message | undefined, endNs: number, aborted: boolean): void {
-    const pending = this.shift()
+    const pending = this.pending.shift()!
     if (!pending.whole && pending === this.newest) {
       // Answered, or broken off, before it was complete.
       this.request.breakOff()
@@ -399,22 +398,11 @@ export class Http1Stream implements StreamDecoder {
 
   /** Lets the first request go as it is. */
   private drop(): void {
-    this.requests.drop(this.shift(), this.connection)
+    this.requests.drop(this.pending.shift()!, this.connection)
     this.newest = undefined
   }
 
-  private shift(): Pending {
-    const pending = this.pending[this.first]!
-    this.pending[this.first] = undefined!
-    this.first++
-    if (this.first === this.pending.length) {
-      this.pending.length = 0
-      this.first = 0
-    }
-    return pending
-  }
-
-  /** Framing is lost: gives up what is under way and looks for the next request's head. */
+  /** Framing is lost: gives up what is in flight and looks for the next request's head. */
   private lose(): void {
     this.abandonAll()
     this.ahead = Ahead.none
@@ -424,10 +412,7 @@ export class Http1Stream implements StreamDecoder {
   }
 
   private abandonAll(): void {
-    for (; this.first < this.pending.length; this.first++)
-      this.requests.abandon(this.pending[this.first]!, this.connection)
-    this.pending.length = 0
-    this.first = 0
+    while (this.pending.size > 0) this.requests.abandon(this.pending.shift()!, this.connection)
     this.newest = undefined
   }
 

@@ -19,7 +19,7 @@ const mostFree = 256
 const noOperation = new Operation()
 const noHead = new KeptHead()
 
-/** Requests under way on all connections of HTTP/2: what is kept of each, and what comes of it. */
+/** Requests in flight on all connections of HTTP/2: what is kept of each, and what comes of it. */
 export class Http2Calls {
   private readonly http: HttpCalls
   private readonly grpc = new GrpcCalls()

@@ -1,5 +1,5 @@
 import type { StreamConnection } from '../../model/stream.ts'
-import { brokenOff } from '../broken-off.ts'
+import { brokenOff } from '../failure.ts'
 
 /** How a stream ended. Filled again and again. */
 export class Ending {

@@ -69,7 +69,7 @@ function isStream(
 ): boolean {
   if (stream === 0) return true
   if ((stream & 1) === 0) return false
-  if (streams.get(stream) !== undefined) return true
+  if (streams.has(stream)) return true
   if (strict) return request && type === FrameType.headers && stream > newest && stream - newest < maxAhead
   return newest === 0 ? stream < maxUnseen : stream - newest < maxAhead
 }

@@ -1,11 +1,12 @@
 import type { ByteFlow } from '../../lib/byte-flow.ts'
 import type { StreamConnection, StreamDecoder } from '../../model/stream.ts'
+import { RisingRequests } from '../requests-in-flight.ts'
 import type { Http2Calls } from './calls.ts'
 import { Ending } from './ending.ts'
 import { fields, grpcStatusOf, isTrailer, Said, saysGrpc, statusOf } from './fields.ts'
 import { Flag, FrameHead, FrameType, frameHeadBytes, numberAt, preface, prefaceLength } from './frames.ts'
 import { bytesBefore } from './header-block.ts'
-import { type OpenStream, StreamTable } from './open-stream.ts'
+import { type OpenStream, type StreamTable, selectStreams } from './open-stream.ts'
 import { findFrame } from './resync.ts'
 import { Way } from './way.ts'
 
@@ -32,7 +33,7 @@ export class Http2Stream implements StreamDecoder {
   private readonly connection: StreamConnection
   private readonly request: Way
   private readonly response: Way
-  private readonly streams = new StreamTable()
+  private readonly streams: StreamTable = new RisingRequests(maxStreams)
   /** The newest stream of the client. */
   private newest = 0
   /** The client's preface was there. */
@@ -95,12 +96,12 @@ export class Http2Stream implements StreamDecoder {
   closeSome(most: number): boolean {
     this.endGone(most)
     const certain = (this.opened || this.response.seen) && !this.connection.leaving
-    for (const stream of this.streams.select(() => true, most)) {
+    for (const stream of selectStreams(this.streams, () => true, most)) {
       const unseen = stream.doubtNs > 0 && this.connection.errno === 0
       if (certain) {
         this.end(stream, stream.doubtNs, ending.set(-1, false, !unseen, unseen))
       } else {
-        this.streams.delete(stream.id)
+        this.streams.take(stream.id)
         this.calls.forget(stream, this.connection)
       }
     }
@@ -209,7 +210,7 @@ export class Http2Stream implements StreamDecoder {
       this.missedRequests = true
       return
     }
-    for (const stream of this.streams.select(({ doubtNs: since }) => since === 0)) {
+    for (const stream of selectStreams(this.streams, ({ doubtNs: since }) => since === 0)) {
       stream.doubtNs = flow.nowNs
       this.doubtful++
     }
@@ -346,11 +347,7 @@ export class Http2Stream implements StreamDecoder {
   private abandonAll(): void {
     this.missedRequests = false
     this.doubtful = 0
-    // Once given back, a stream is another connection's: it must not be in this table any more.
-    for (const stream of this.streams.select(() => true)) {
-      this.streams.delete(stream.id)
-      this.calls.abandon(stream, this.connection)
-    }
+    this.streams.drain(stream => this.calls.abandon(stream, this.connection))
   }
 
   private blockFrameEnds(flow: ByteFlow, way: Way): void {
@@ -399,7 +396,7 @@ export class Http2Stream implements StreamDecoder {
       return
     }
     const stream = this.calls.open(id, begun, this.connection)
-    this.streams.add(stream)
+    this.streams.add(id, stream)
     this.connection.asked(begun)
   }
 
@@ -435,14 +432,14 @@ export class Http2Stream implements StreamDecoder {
   /** Ends those that the server said it does not look at: some at a time, as there may be thousands. */
   private endGone(most: number): void {
     if (this.goneNs === 0) return
-    const gone = this.streams.select(({ id }) => id > this.goneAbove, most)
+    const gone = selectStreams(this.streams, ({ id }) => id > this.goneAbove, most)
     for (const stream of gone) this.end(stream, this.goneNs, ending.set(refusedStream, false, false, false))
     if (gone.length < most) this.goneNs = 0
   }
 
   private end(stream: OpenStream, endNs: number, how: Ending): void {
     // The end of another one may have ended it, when it was silent for long.
-    if (!this.streams.delete(stream.id)) return
+    if (this.streams.take(stream.id) === undefined) return
     if (stream.doubtNs > 0) this.doubtful--
     stream.operation.endNs = endNs
     const grpc = this.isGrpc(stream)
@@ -463,7 +460,8 @@ export class Http2Stream implements StreamDecoder {
   private endDoubtful(nowNs: number): void {
     if (nowNs - this.lookedNs < doubtNs / 4) return
     this.lookedNs = nowNs
-    const doubtful = this.streams.select(
+    const doubtful = selectStreams(
+      this.streams,
       ({ doubtNs: since }) => since > 0 && nowNs - since > doubtNs,
       mostAtOnce,
     )

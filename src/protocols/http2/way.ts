@@ -1,6 +1,6 @@
 import { HpackDecoder } from '../../lib/hpack.ts'
 import type { Operation } from '../../model/stream.ts'
-import { Passage } from '../passage.ts'
+import { Passage } from '../framing.ts'
 import { HeaderBlock } from './header-block.ts'
 
 /** One direction of a connection. */
@@ -8,11 +8,11 @@ export class Way {
   readonly request: boolean
   readonly hpack: HpackDecoder
   readonly block = new HeaderBlock()
-  /** The payload that nobody reads, the stream whose data it is (0: none), and whether it is the stream's last. */
+  /** The payload that is not read, the stream whose data it is (0: none), and whether it is the stream's last. */
   readonly passage = new Passage()
   passing = 0
   passingLast = false
-  /** The operation of the request whose header block is under way. */
+  /** The operation of the request whose header block is being read. */
   begun: Operation | undefined
   /** A frame was read from it. */
   seen = false
@@ -30,7 +30,7 @@ export class Way {
     return this.hpack.memory + this.block.bytes.length
   }
 
-  /** What was under way cannot be followed, and header blocks may be missing. */
+  /** What was being read cannot be followed, and header blocks may be missing. */
   lose(): void {
     this.hpack.forget()
     this.block.clear()

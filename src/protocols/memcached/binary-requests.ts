@@ -1,62 +1,45 @@
 import type { ByteFlow } from '../../lib/byte-flow.ts'
 import { describeDatabaseCall } from '../database-call.ts'
-import type { InOrder } from '../in-order.ts'
-import { Code, headerBytes, isHeader, opcodes, requestMagic } from './binary.ts'
-import type { Half } from './half.ts'
+import { RequestReader } from '../in-order-readers.ts'
+import { Code, headerBegins, headerBytes, isHeader, opcodes, requestMagic } from './binary.ts'
 
 /** Bit of an operation's `mark` above the opcode: its answer may be silence. */
 export const quietBit = 0x100
 
 /** Of the binary protocol: a header, extras, key and value. */
-export class BinaryRequests implements Half {
-  private readonly order: InOrder
+export class BinaryRequests extends RequestReader {
   /** The last byte of a request comes next. */
   private atEnd = false
   private code = 0
   private startOffset = 0
-  private lostNs = -1
-  private hopeful = false
 
-  constructor(order: InOrder) {
-    this.order = order
-  }
-
-  read(flow: ByteFlow): void {
-    let begins = flow.atCall && !this.atEnd
-    if (flow.broken) {
-      const start = this.hopeful || (flow.atCall && flow.nowNs !== this.lostNs)
-      this.hopeful = start && flow.end - flow.at < headerBytes && flow.bytes[flow.at] === requestMagic
-      if (this.hopeful) return
-      if (!start || flow.end - flow.at < headerBytes || !isHeader(flow.bytes, flow.at, requestMagic)) {
-        this.order.asked(false)
-        flow.at = flow.end
-        return
-      }
-      flow.broken = false
-      begins = true
-    }
-    this.order.asked(begins)
-    while (flow.at < flow.end && !this.order.over && this.step(flow));
-  }
-
-  lost(flow: ByteFlow): void {
-    this.lostNs = flow.nowNs
-    this.hopeful = false
+  override lost(flow: ByteFlow): void {
     if (this.atEnd) this.finish(flow.received)
-    this.order.lostRequests()
+    super.lost(flow)
   }
 
-  /** False: more bytes are needed. */
-  private step(flow: ByteFlow): boolean {
+  protected get begun(): boolean {
+    return this.atEnd
+  }
+
+  protected reset(): void {
+    this.atEnd = false
+  }
+
+  protected opens({ bytes, at, end }: ByteFlow): boolean | undefined {
+    return headerBegins(bytes, at, end, requestMagic)
+  }
+
+  protected step(flow: ByteFlow): boolean {
     const { bytes, at, end } = flow
     if (this.atEnd) {
       flow.at = at + 1
       this.finish(flow.offset)
       return true
     }
-    if (bytes[at] !== requestMagic) return this.contradict(flow)
+    if (bytes[at] !== requestMagic) return this.fault(flow)
     if (end - at < headerBytes) return false
-    if (!isHeader(bytes, at, requestMagic)) return this.contradict(flow)
+    if (!isHeader(bytes, at, requestMagic)) return this.fault(flow)
     this.code = bytes[at + 1]!
     this.startOffset = flow.offset
     const size = bytes.readUInt32BE(at + 8)
@@ -91,16 +74,5 @@ export class BinaryRequests implements Half {
 
   private isQuit(): boolean {
     return this.code === Code.quit || this.code === Code.quitQuiet
-  }
-
-  private contradict(flow: ByteFlow): boolean {
-    this.order.letGo()
-    this.atEnd = false
-    this.hopeful = false
-    flow.at = flow.end
-    flow.broken = true
-    this.order.lostRequests()
-    this.order.contradict()
-    return false
   }
 }

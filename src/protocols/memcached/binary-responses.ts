@@ -1,52 +1,19 @@
 import type { ByteFlow } from '../../lib/byte-flow.ts'
 import type { Operation } from '../../model/stream.ts'
 import { describeDatabaseError } from '../database-call.ts'
-import type { InOrder } from '../in-order.ts'
-import { Code, errorOf, headerBytes, isHeader, responseMagic } from './binary.ts'
+import { ResponseReader } from '../in-order-readers.ts'
+import { Code, errorOf, headerBegins, headerBytes, isHeader, responseMagic } from './binary.ts'
 import { quietBit } from './binary-requests.ts'
-import type { Half } from './half.ts'
 
 /** Of the binary protocol. Opcode and opaque tell which request a response belongs to. */
-export class BinaryResponses implements Half {
-  private readonly order: InOrder
+export class BinaryResponses extends ResponseReader {
   /** The last byte of a response comes next. */
   private atEnd = false
   /** Further responses to the same request follow (statistics). */
   private more = false
-  /** It answers the first request that is under way. */
+  /** It answers the first request in flight. */
   private matches = false
   private startOffset = 0
-  private lostNs = -1
-  private hopeful = false
-
-  constructor(order: InOrder) {
-    this.order = order
-  }
-
-  read(flow: ByteFlow): void {
-    const { order } = this
-    if (flow.broken) {
-      const start =
-        !order.blind && order.expects && (this.hopeful || (flow.atCall && flow.nowNs !== this.lostNs))
-      this.hopeful = start && flow.end - flow.at < headerBytes && flow.bytes[flow.at] === responseMagic
-      if (this.hopeful) return
-      if (!start || flow.end - flow.at < headerBytes || !isHeader(flow.bytes, flow.at, responseMagic)) {
-        order.stray()
-        order.answered(flow.nowNs, true)
-        flow.at = flow.end
-        return
-      }
-      flow.broken = false
-    }
-    while (flow.at < flow.end && !order.over && this.step(flow));
-    if (!flow.broken) order.answered(flow.nowNs, !this.atEnd && !this.more && flow.at === flow.end)
-  }
-
-  lost(flow: ByteFlow): void {
-    this.lostNs = flow.nowNs
-    this.order.lostResponses(this.atEnd || this.more)
-    this.forget()
-  }
 
   /** Quiet commands have had what they get. */
   close(): void {
@@ -54,17 +21,34 @@ export class BinaryResponses implements Half {
       this.silent(first)
   }
 
-  /** False: more bytes are needed. */
-  private step(flow: ByteFlow): boolean {
+  protected get begun(): boolean {
+    return this.atEnd || this.more
+  }
+
+  protected reset(): void {
+    this.atEnd = false
+    this.more = false
+  }
+
+  protected opens({ bytes, at, end }: ByteFlow): boolean | undefined {
+    return headerBegins(bytes, at, end, responseMagic)
+  }
+
+  /** Any byte may be the last one. */
+  protected override mayEnd(): boolean {
+    return true
+  }
+
+  protected step(flow: ByteFlow): boolean {
     const { bytes, at, end } = flow
     if (this.atEnd) {
       flow.at = at + 1
       this.finish(flow)
       return true
     }
-    if (bytes[at] !== responseMagic) return this.contradict(flow)
+    if (bytes[at] !== responseMagic) return this.fault(flow)
     if (end - at < headerBytes) return false
-    if (!isHeader(bytes, at, responseMagic)) return this.contradict(flow)
+    if (!isHeader(bytes, at, responseMagic)) return this.fault(flow)
     const size = bytes.readUInt32BE(at + 8)
     const code = bytes[at + 1]!
     const status = bytes.readUInt16BE(at + 6)
@@ -86,7 +70,7 @@ export class BinaryResponses implements Half {
     return true
   }
 
-  /** Ends the quiet commands before the one that is answered. False: nobody asked that. */
+  /** Ends the quiet commands before the one that is answered. False: it answers no request. */
   private find(code: number, opaque: number): boolean {
     for (;;) {
       const { first } = this.order
@@ -113,24 +97,6 @@ export class BinaryResponses implements Half {
     operation.endNs = flow.nowNs
     order.agree()
     order.connection.end(operation)
-  }
-
-  private contradict(flow: ByteFlow): boolean {
-    const { order } = this
-    const awaited = order.expects
-    this.forget()
-    flow.at = flow.end
-    flow.broken = true
-    order.answered(flow.nowNs, false)
-    order.lostResponses(false)
-    if (awaited) order.contradict()
-    return false
-  }
-
-  private forget(): void {
-    this.atEnd = false
-    this.more = false
-    this.hopeful = false
   }
 }
 

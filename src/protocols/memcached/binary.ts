@@ -101,3 +101,9 @@ export function isHeader(bytes: Buffer, at: number, magic: number): boolean {
     extras <= 24
   )
 }
+
+/** Whether such a header begins there; undefined: too few bytes to tell. */
+export function headerBegins(bytes: Buffer, at: number, end: number, magic: number): boolean | undefined {
+  if (end - at >= headerBytes) return isHeader(bytes, at, magic)
+  return bytes[at] === magic ? undefined : false
+}

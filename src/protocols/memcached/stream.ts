@@ -1,54 +1,48 @@
 import type { ByteFlow } from '../../lib/byte-flow.ts'
 import type { Interner } from '../../lib/interner.ts'
-import type { StreamConnection, StreamDecoder } from '../../model/stream.ts'
+import type { StreamConnection } from '../../model/stream.ts'
 import { InOrder } from '../in-order.ts'
 import { requestMagic } from './binary.ts'
 import { BinaryRequests } from './binary-requests.ts'
 import { BinaryResponses } from './binary-responses.ts'
-import type { Half } from './half.ts'
 import { TextRequests } from './text-requests.ts'
 import { TextResponses } from './text-responses.ts'
 
 /** A client's connection to memcached. Its first request tells which of the protocols it speaks. */
-export class MemcachedStream implements StreamDecoder {
-  private readonly words: Interner
-  private readonly order: InOrder
-  private requests: Half | undefined
-  private responses: Half | undefined
+export class MemcachedStream extends InOrder {
+  readonly #words: Interner
+  #requests: BinaryRequests | TextRequests | undefined
+  #responses: BinaryResponses | TextResponses | undefined
 
   constructor(words: Interner, connection: StreamConnection) {
-    this.words = words
-    this.order = new InOrder(connection)
+    super(connection)
+    this.#words = words
   }
 
-  read(flow: ByteFlow): void {
-    const { order } = this
-    if (order.connection.server) order.refuse()
-    if (this.requests === undefined && flow.request && !order.over) this.choose(flow.bytes[flow.at]!)
-    const half = flow.request ? this.requests : this.responses
-    if (half === undefined || order.over) flow.at = flow.end
-    else half.read(flow)
+  override close(): void {
+    this.#responses?.close()
+    super.close()
   }
 
-  lost(flow: ByteFlow): void {
-    const half = flow.request ? this.requests : this.responses
-    if (!this.order.over) half?.lost(flow)
+  protected piece(flow: ByteFlow): void {
+    if (this.#requests === undefined && flow.request) this.#choose(flow.bytes[flow.at]!)
+    const reader = flow.request ? this.#requests : this.#responses
+    if (reader === undefined) flow.at = flow.end
+    else reader.read(flow)
   }
 
-  close(): void {
-    this.responses?.close?.()
-    if (this.order.agreed) this.order.close()
-    else this.order.release()
+  protected gap(flow: ByteFlow): void {
+    const reader = flow.request ? this.#requests : this.#responses
+    reader?.lost(flow)
   }
 
-  private choose(first: number): void {
-    const { order, words } = this
+  #choose(first: number): void {
     if (first === requestMagic) {
-      this.requests = new BinaryRequests(order)
-      this.responses = new BinaryResponses(order)
+      this.#requests = new BinaryRequests(this)
+      this.#responses = new BinaryResponses(this)
     } else {
-      this.requests = new TextRequests(words, order)
-      this.responses = new TextResponses(words, order)
+      this.#requests = new TextRequests(this.#words, this)
+      this.#responses = new TextResponses(this.#words, this)
     }
   }
 }

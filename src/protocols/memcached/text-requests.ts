@@ -1,9 +1,10 @@
 import type { ByteFlow } from '../../lib/byte-flow.ts'
 import type { Interner } from '../../lib/interner.ts'
 import { describeDatabaseCall } from '../database-call.ts'
+import { lineFeedAt } from '../framing.ts'
 import type { InOrder } from '../in-order.ts'
+import { RequestReader } from '../in-order-readers.ts'
 import { otherCommand, Quiet, Shape, shapes, tokenOf } from './commands.ts'
-import type { Half } from './half.ts'
 
 const newline = 0x0a
 const carriageReturn = 0x0d
@@ -15,10 +16,9 @@ const longestCommand = 16
 const longestData = 2 ** 31
 
 /** Of the text protocol: lines, and behind those that store something the data. */
-export class TextRequests implements Half {
+export class TextRequests extends RequestReader {
   private readonly words: Interner
-  private readonly order: InOrder
-  /** A request is under way: in a line that is passed over, or at the line end behind its data. */
+  /** A request is being read: in a line that is passed over, or at the line end behind its data. */
   private inLine = false
   private atEnd = false
   private answered = true
@@ -26,46 +26,31 @@ export class TextRequests implements Half {
   private quiet = 0
   private token = 0
   private startOffset = 0
-  private lostNs = -1
-  private hopeful = false
   /** Where the words of the line stand that was split last. */
   private wordStart = 0
   private wordEnd = 0
 
   constructor(words: Interner, order: InOrder) {
+    super(order)
     this.words = words
-    this.order = order
   }
 
-  read(flow: ByteFlow): void {
-    let begins = flow.atCall && !this.inLine && !this.atEnd
-    if (flow.broken) {
-      const found = this.opens(flow)
-      this.hopeful = found === undefined
-      if (found === undefined) return
-      if (!found) {
-        this.order.asked(false)
-        flow.at = flow.end
-        return
-      }
-      flow.broken = false
-      begins = true
-    }
-    this.order.asked(begins)
-    while (flow.at < flow.end && !this.order.over && this.step(flow));
+  override lost(flow: ByteFlow): void {
+    if (this.begun) this.finish(flow, flow.received)
+    super.lost(flow)
   }
 
-  lost(flow: ByteFlow): void {
-    this.lostNs = flow.nowNs
-    this.hopeful = false
-    if (this.inLine || this.atEnd) this.finish(flow, flow.received)
-    this.order.lostRequests()
+  protected get begun(): boolean {
+    return this.inLine || this.atEnd
   }
 
-  /** Whether a call begins with a command that there is; undefined: more bytes are needed. */
-  private opens(flow: ByteFlow): boolean | undefined {
-    const { bytes, at, end } = flow
-    if (!this.hopeful && (!flow.atCall || flow.nowNs === this.lostNs)) return false
+  protected reset(): void {
+    this.inLine = false
+    this.atEnd = false
+  }
+
+  /** By a command that there is. */
+  protected opens({ bytes, at, end }: ByteFlow): boolean | undefined {
     const stop = commandEnd(bytes, at, end)
     if (stop === at || stop - at > longestCommand) return false
     if (stop === end) return undefined
@@ -73,8 +58,7 @@ export class TextRequests implements Half {
     return shapes.has(this.words.intern(bytes, at, stop))
   }
 
-  /** False: more bytes are needed. */
-  private step(flow: ByteFlow): boolean {
+  protected step(flow: ByteFlow): boolean {
     if (this.inLine) return this.passLine(flow)
     if (this.atEnd) return this.dataEnd(flow)
     return this.begin(flow)
@@ -83,11 +67,11 @@ export class TextRequests implements Half {
   private begin(flow: ByteFlow): boolean {
     const { bytes, at, end } = flow
     const stop = commandEnd(bytes, at, end)
-    if (stop - at > longestCommand) return this.contradict(flow)
+    if (stop - at > longestCommand) return this.fault(flow)
     if (stop === end) return false
     const delimiter = bytes[stop]!
     if (stop === at || (delimiter !== space && delimiter !== carriageReturn && delimiter !== newline))
-      return this.contradict(flow)
+      return this.fault(flow)
     const word = this.words.intern(bytes, at, stop)
     const shape = shapes.get(word)
     if (shape === Shape.keys) {
@@ -96,8 +80,8 @@ export class TextRequests implements Half {
       flow.at = stop
       return true
     }
-    const lineEnd = endOfLine(bytes, stop, end)
-    if (lineEnd === end) return end - at < longestLine ? false : this.contradict(flow)
+    const lineEnd = lineFeedAt(bytes, stop, end)
+    if (lineEnd === end) return end - at < longestLine ? false : this.fault(flow)
     if (shape === Shape.quit) {
       flow.at = lineEnd + 1
       return true
@@ -185,18 +169,12 @@ export class TextRequests implements Half {
   }
 
   private passLine(flow: ByteFlow): boolean {
-    const stop = endOfLine(flow.bytes, flow.at, flow.end)
-    flow.at = stop === flow.end ? stop : stop + 1
-    if (stop < flow.end) this.finish(flow, flow.offset)
+    if (this.restOfLine(flow)) this.finish(flow, flow.offset)
     return true
   }
 
   private dataEnd(flow: ByteFlow): boolean {
-    const { bytes, at, end } = flow
-    if (bytes[at] !== carriageReturn) return this.contradict(flow)
-    if (at + 1 === end) return false
-    if (bytes[at + 1] !== newline) return this.contradict(flow)
-    flow.at = at + 2
+    if (!this.lineBreak(flow)) return false
     this.finish(flow, flow.offset)
     return true
   }
@@ -205,8 +183,7 @@ export class TextRequests implements Half {
     const { order } = this
     const { asking: operation } = order
     order.asking = undefined
-    this.inLine = false
-    this.atEnd = false
+    this.reset()
     if (operation !== undefined) {
       operation.requestBytes = Math.max(0, endOffset - this.startOffset)
       operation.id = this.token
@@ -222,18 +199,6 @@ export class TextRequests implements Half {
       order.connection.end(operation)
     }
   }
-
-  private contradict(flow: ByteFlow): boolean {
-    this.order.letGo()
-    this.inLine = false
-    this.atEnd = false
-    this.hopeful = false
-    flow.at = flow.end
-    flow.broken = true
-    this.order.lostRequests()
-    this.order.contradict()
-    return false
-  }
 }
 
 /** Behind the small letters and underscores that a command consists of. */
@@ -244,13 +209,6 @@ function commandEnd(bytes: Buffer, start: number, end: number): number {
     if (!(byte >= 0x61 && byte <= 0x7a) && byte !== 0x5f) break
     at++
   }
-  return at
-}
-
-/** Where the newline stands; `end` where there is none. */
-function endOfLine(bytes: Buffer, start: number, end: number): number {
-  let at = start
-  while (at < end && bytes[at] !== newline) at++
   return at
 }
 

@@ -2,11 +2,11 @@ import type { ByteFlow } from '../../lib/byte-flow.ts'
 import type { Interner } from '../../lib/interner.ts'
 import type { Operation } from '../../model/stream.ts'
 import { describeDatabaseError } from '../database-call.ts'
+import { lineFeedAt } from '../framing.ts'
 import type { InOrder } from '../in-order.ts'
+import { ResponseReader } from '../in-order-readers.ts'
 import { Quiet, tokenOf } from './commands.ts'
-import type { Half } from './half.ts'
 
-const newline = 0x0a
 const carriageReturn = 0x0d
 const space = 0x20
 
@@ -51,45 +51,18 @@ for (const word of [
   kinds.set(word, Kind.last)
 
 /** Of the text protocol. What a response is shows in its lines, whatever was asked. */
-export class TextResponses implements Half {
+export class TextResponses extends ResponseReader {
   private readonly words: Interner
-  private readonly order: InOrder
   /** Lines or data of the response are still to come. */
-  private begun = false
+  private open = false
   /** The line end behind data comes next, and the response's end with it. */
   private atEnd = false
   private endsThere = false
   private startOffset = 0
-  private lostNs = -1
-  private hopeful = false
 
   constructor(words: Interner, order: InOrder) {
+    super(order)
     this.words = words
-    this.order = order
-  }
-
-  read(flow: ByteFlow): void {
-    const { order } = this
-    if (flow.broken) {
-      const found = this.opens(flow)
-      this.hopeful = found === undefined
-      if (found === undefined) return
-      if (!found) {
-        order.stray()
-        order.answered(flow.nowNs, flow.bytes[flow.end - 1] === newline)
-        flow.at = flow.end
-        return
-      }
-      flow.broken = false
-    }
-    while (flow.at < flow.end && !order.over && (this.atEnd ? this.dataEnd(flow) : this.line(flow)));
-    if (!flow.broken) order.answered(flow.nowNs, !this.begun && flow.at === flow.end)
-  }
-
-  lost(flow: ByteFlow): void {
-    this.lostNs = flow.nowNs
-    this.order.lostResponses(this.begun)
-    this.forget()
   }
 
   /** Quiet commands have had what they get. */
@@ -102,11 +75,21 @@ export class TextResponses implements Half {
       this.silent(first)
   }
 
-  private opens(flow: ByteFlow): boolean | undefined {
-    const { bytes, at, end } = flow
-    if (this.order.blind || !this.order.expects) return false
-    if (!this.hopeful && (!flow.atCall || flow.nowNs === this.lostNs)) return false
-    const stop = lineEnd(bytes, at, end)
+  protected get begun(): boolean {
+    return this.open
+  }
+
+  protected reset(): void {
+    this.open = false
+    this.atEnd = false
+  }
+
+  protected step(flow: ByteFlow): boolean {
+    return this.atEnd ? this.dataEnd(flow) : this.line(flow)
+  }
+
+  protected opens({ bytes, at, end }: ByteFlow): boolean | undefined {
+    const stop = lineFeedAt(bytes, at, end)
     if (stop === end) return end - at > longestLine ? false : undefined
     return this.kindOf(bytes, at, stop) !== undefined
   }
@@ -114,14 +97,14 @@ export class TextResponses implements Half {
   /** False: more bytes are needed. */
   private line(flow: ByteFlow): boolean {
     const { bytes, at, end } = flow
-    const stop = lineEnd(bytes, at, end)
-    if (stop === end) return end - at < longestLine ? false : this.contradict(flow)
+    const stop = lineFeedAt(bytes, at, end)
+    if (stop === end) return end - at < longestLine ? false : this.fault(flow)
     const kind = this.kindOf(bytes, at, stop)
-    if (kind === undefined) return this.contradict(flow)
-    if (!this.begun) this.begin(flow, kind, stop)
+    if (kind === undefined) return this.fault(flow)
+    if (!this.open) this.begin(flow, kind, stop)
     if (kind === Kind.value || kind === Kind.metaValue) {
       const size = sizeIn(bytes, at, stop, kind === Kind.value ? 3 : 1)
-      if (size < 0) return this.contradict(flow)
+      if (size < 0) return this.fault(flow)
       flow.at = stop + 1
       flow.skip(size)
       this.atEnd = true
@@ -150,7 +133,7 @@ export class TextResponses implements Half {
     this.passQuiet(flow.bytes, flow.at, stop, kind)
     const { first } = this.order
     if (first !== undefined) first.responseNs = flow.startNs
-    this.begun = true
+    this.open = true
     this.startOffset = flow.offset
   }
 
@@ -162,7 +145,7 @@ export class TextResponses implements Half {
       first !== undefined && first.mark !== Quiet.no;
       first = this.order.first
     ) {
-      // An error names nobody.
+      // An error names no request.
       if (kind === Kind.error) return
       if (token < 0) token = tokenIn(bytes, start, stop, kind === Kind.metaValue ? 2 : 1)
       if (first.id !== 0 ? first.id === token : speaks(first, bytes, start)) return
@@ -176,11 +159,7 @@ export class TextResponses implements Half {
   }
 
   private dataEnd(flow: ByteFlow): boolean {
-    const { bytes, at, end } = flow
-    if (bytes[at] !== carriageReturn) return this.contradict(flow)
-    if (at + 1 === end) return false
-    if (bytes[at + 1] !== newline) return this.contradict(flow)
-    flow.at = at + 2
+    if (!this.lineBreak(flow)) return false
     this.atEnd = false
     if (this.endsThere) this.end(flow)
     return true
@@ -188,7 +167,7 @@ export class TextResponses implements Half {
 
   private end(flow: ByteFlow): void {
     const { order } = this
-    this.begun = false
+    this.open = false
     const operation = order.answer(flow)
     if (operation === undefined) return
     operation.responseBytes = Math.max(0, flow.offset - this.startOffset)
@@ -197,24 +176,6 @@ export class TextResponses implements Half {
     order.connection.end(operation)
     // From now on it gets the server's log.
     if (operation.call.name === 'watch' && operation.call.error === '') order.refuse()
-  }
-
-  private contradict(flow: ByteFlow): boolean {
-    const { order } = this
-    const awaited = order.expects
-    this.forget()
-    flow.at = flow.end
-    flow.broken = true
-    order.answered(flow.nowNs, false)
-    order.lostResponses(false)
-    if (awaited) order.contradict()
-    return false
-  }
-
-  private forget(): void {
-    this.begun = false
-    this.atEnd = false
-    this.hopeful = false
   }
 }
 
@@ -277,12 +238,5 @@ function isDigit(byte: number): boolean {
 function wordEnd(bytes: Buffer, start: number, stop: number): number {
   let at = start
   while (at < stop && bytes[at]! > space) at++
-  return at
-}
-
-/** Where the newline stands; `end` where there is none. */
-function lineEnd(bytes: Buffer, start: number, end: number): number {
-  let at = start
-  while (at < end && bytes[at] !== newline) at++
   return at
 }

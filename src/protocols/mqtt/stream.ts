@@ -1,10 +1,10 @@
 import type { ByteFlow } from '../../lib/byte-flow.ts'
-import type { Operation, StreamConnection, StreamDecoder, TraceContext } from '../../model/stream.ts'
-import { brokenOff } from '../broken-off.ts'
-import { Confirmation } from '../confirmation.ts'
+import type { Operation, StreamConnection, TraceContext } from '../../model/stream.ts'
+import { BrokerSide, BrokerStream } from '../broker-stream.ts'
 import type { Destination } from '../destinations.ts'
-import { describeMessage, failMessage, type MessageOperation } from '../message-call.ts'
-import { Passage } from '../passage.ts'
+import { fail } from '../failure.ts'
+import { describeMessage, type MessageOperation } from '../message-call.ts'
+import { NumberedRequests } from '../requests-in-flight.ts'
 import { errorOfConnack, errorOfReason, isFirstByte, isLength, packet } from './packets.ts'
 import { operations, type Topics } from './topics.ts'
 
@@ -13,117 +13,65 @@ const maxRead = 8_192
 /** Packets of a direction that may wait for their answers; further ones end at once. */
 const maxWaiting = 1_024
 const maxAliases = 1_024
-/** Bytes of an entry of a table, and of a topic with its name (measured for one of the longest). */
-const entryBytes = 50
+/** Bytes of a topic with its name (measured for one of the longest). */
 const aliasBytes = 1_500
-/** Impossible packets in a row before the connection is given up. */
-const maxFaults = 4
 
 /** One direction. */
-class Side {
-  readonly passage = new Passage()
-  /** The message whose payload passes, its packet identifier, and the time of its newest byte. */
+class Side extends BrokerSide {
+  /** The message whose payload passes, and its packet identifier. */
   message: Operation | undefined = undefined
   id = 0
-  nowNs = 0
   /** What was sent and is not answered, by packet identifier. */
-  readonly waiting = new Map<number, Operation>()
+  readonly waiting = new NumberedRequests(maxWaiting)
   /** Topics by their aliases (MQTT 5.0, section 3.3.2.3.4). */
   aliases: (Destination | undefined)[] | undefined = undefined
   /** Bytes were lost, and messages may have been among them; messages that ended before their answer. */
   gaps = false
-  untold = 0
+  endedEarly = 0
   /** Aliases that are known. */
   known = 0
 
   /** Bytes that it keeps beside operations. */
   get bytes(): number {
-    return this.waiting.size * entryBytes + this.known * aliasBytes
+    return this.waiting.bytes + this.known * aliasBytes
   }
 }
 
 /** The packets of one connection. */
-export class MqttStream implements StreamDecoder {
+export class MqttStream extends BrokerStream<Side> {
+  protected readonly sent = new Side()
+  protected readonly received = new Side()
   private readonly topics: Topics
-  private readonly connection: StreamConnection
-  private readonly confirmation: Confirmation
-  private readonly sent = new Side()
-  private readonly received = new Side()
   /** SUBSCRIBE and UNSUBSCRIBE by packet identifier: they share the client's identifiers with its messages. */
-  private readonly requests = new Map<number, Operation>()
+  private readonly requests = new NumberedRequests(maxWaiting)
   private connect: Operation | undefined = undefined
   /** Protocol level: 3, 4 or 5; 0 where CONNECT was not seen. */
   private level = 0
-  /** Why the server ends the connection. */
-  private reason = ''
-  private faults = 0
-  private over = false
 
   constructor(topics: Topics, connection: StreamConnection) {
+    super(connection)
     this.topics = topics
-    this.connection = connection
-    this.confirmation = new Confirmation(connection)
-  }
-
-  read(flow: ByteFlow): void {
-    // Messages are told by the client's side.
-    if (this.connection.server) this.refuse()
-    const side = flow.request ? this.sent : this.received
-    while (!this.over && flow.at < flow.end) if (!this.step(flow, side)) return
-    if (this.over) flow.at = flow.end
-  }
-
-  lost(flow: ByteFlow): void {
-    const side = flow.request ? this.sent : this.received
-    if (this.over) return
-    side.nowNs = flow.nowNs
-    if (side.passage.outlasts(flow)) {
-      flow.broken = false
-      if (side.passage.left === 0) this.passed(flow, side)
-      return
-    }
-    side.passage.left = 0
-    side.gaps = true
-    this.passed(flow, side)
   }
 
   get bytes(): number {
     const { sent, received, requests } = this
-    return sent.bytes + received.bytes + requests.size * entryBytes
+    return sent.bytes + received.bytes + requests.bytes
   }
 
-  close(): void {
-    if (this.over) return
-    this.over = true
-    const error = this.reason || brokenOff(this.connection.errno)
-    this.drain(operation => {
-      failMessage(operation.call, error)
-      this.confirmation.end(operation, 0)
-    })
-    this.confirmation.drop()
-  }
-
-  /** One step forward. False: more bytes are needed. */
-  private step(flow: ByteFlow, side: Side): boolean {
-    side.nowNs = flow.nowNs
-    if (side.passage.left > 0) {
-      if (!side.passage.pass(flow)) return false
-      this.passed(flow, side)
-      return true
-    }
+  protected step(flow: ByteFlow, side: Side): boolean {
     if (flow.broken && !this.resynchronise(flow)) return true
     const { bytes, at, end } = flow
     const first = bytes[at]!
-    if (!isFirstByte(first, flow.request)) return this.fault(flow)
+    if (!isFirstByte(first, flow.request)) return this.noPacket(flow)
     const width = widthOfLength(bytes, at + 1, end)
     if (width === 0) return false
-    if (width < 0) return this.fault(flow)
+    if (width < 0) return this.noPacket(flow)
     const length = lengthAt(bytes, at + 1, width)
-    if (!isLength(first >> 4, length)) return this.fault(flow)
+    if (!isLength(first >> 4, length)) return this.noPacket(flow)
     const start = at + 1 + width
     const needed =
       first >> 4 === packet.publish ? publishHead(bytes, start, end, first, length, this.level) : length
-    if (needed < 0) return this.fault(flow)
+    if (needed < 0) return this.noPacket(flow)
     if (end - start < Math.min(needed, maxRead)) return false
     this.packet(flow, side, start, Math.min(end, start + length), start + length - at)
     return true
@@ -145,8 +93,8 @@ export class MqttStream implements StreamDecoder {
         return
       }
     } else this.answer(type, flow, start, end)
-    this.faults = 0
-    if (!flow.request) this.confirmation.confirm()
+    this.good()
+    if (!flow.request) this.confirm()
     if (this.over) return
     side.passage.start(flow, whole)
     if (side.passage.pass(flow)) this.passed(flow, side)
@@ -220,27 +168,41 @@ export class MqttStream implements StreamDecoder {
   }
 
   /** The message's last byte passed. */
-  private passed(flow: ByteFlow, side: Side): void {
-    const { message, id, nowNs } = side
+  protected passed(flow: ByteFlow, side: Side): void {
+    const { message, id, waiting } = side
+    const { nowNs } = flow
     if (message === undefined) return
     side.message = undefined
     if (!flow.request) {
       message.responseNs = nowNs
       this.connection.asked(message)
     }
-    if (!flow.broken) this.confirmation.exact()
+    if (!flow.broken) this.exact()
     if (id === 0) {
-      this.confirmation.end(message, nowNs)
+      this.end(message, nowNs)
       return
     }
-    const old = side.waiting.get(id)
-    if (old !== undefined) this.confirmation.end(old, nowNs)
-    else if (side.waiting.size >= maxWaiting) {
-      side.untold++
-      this.confirmation.end(message, nowNs)
-      return
-    }
-    side.waiting.set(id, message)
+    const old = waiting.take(id)
+    if (old !== undefined) this.end(old, nowNs)
+    if (waiting.add(id, message)) return
+    side.endedEarly++
+    this.end(message, nowNs)
+  }
+
+  protected missed(flow: ByteFlow, side: Side): void {
+    side.gaps = true
+    this.passed(flow, side)
+  }
+
+  protected ended(error: string): void {
+    this.drain(operation => {
+      fail(operation.call, error)
+      this.end(operation, 0)
+    })
+  }
+
+  protected forget(): void {
+    this.drain(operation => this.connection.release(operation))
   }
 
   private answer(type: number, flow: ByteFlow, start: number, end: number): void {
@@ -249,75 +211,73 @@ export class MqttStream implements StreamDecoder {
     // From MQTT 5 on a reason follows the identifier.
     const error = end - start >= 3 ? errorOfReason(bytes[start + 2]!) : ''
     const answered = request ? this.received : this.sent
-    if (type === packet.puback || type === packet.pubcomp) this.settle(flow, answered.waiting, id, error)
+    if (type === packet.puback || type === packet.pubcomp) this.settle(flow, answered, id, error)
     else if (type === packet.pubrec) {
-      if (error !== '') this.settle(flow, answered.waiting, id, error)
+      if (error !== '') this.settle(flow, answered, id, error)
     } else if (type === packet.subscribe || type === packet.unsubscribe) this.ask(type, flow, id)
     else if (type === packet.suback || type === packet.unsuback) this.subscribed(bytes, start, end, nowNs)
     else if (type === packet.connack) this.connected(errorOfConnack(bytes[start + 1]!), nowNs)
     else if (type === packet.disconnect && !request && end > start) this.reason = errorOfReason(bytes[start]!)
   }
 
-  private settle(flow: ByteFlow, waiting: Map<number, Operation>, id: number, error: string): void {
+  private settle(flow: ByteFlow, side: Side, id: number, error: string): void {
     const { nowNs } = flow
-    const operation = waiting.get(id)
+    const operation = side.waiting.take(id)
     if (operation === undefined) {
-      this.missed(flow, waiting === this.sent.waiting ? this.sent : this.received)
+      this.unseen(flow, side)
       return
     }
-    waiting.delete(id)
-    if (waiting === this.sent.waiting) operation.responseNs = nowNs
-    if (error !== '') failMessage(operation.call, error)
-    this.confirmation.end(operation, nowNs)
+    if (side === this.sent) operation.responseNs = nowNs
+    if (error !== '') fail(operation.call, error)
+    this.end(operation, nowNs)
   }
 
   /** A message is answered that was not seen: a loss, now that it shows. */
-  private missed(flow: ByteFlow, side: Side): void {
-    if (side.untold > 0) side.untold--
-    else if (side.gaps && this.confirmation.sure) {
+  private unseen(flow: ByteFlow, side: Side): void {
+    if (side.endedEarly > 0) side.endedEarly--
+    else if (side.gaps && this.confirmed) {
       const operation = this.connection.begin(flow)
       if (operation !== undefined) this.connection.abandon(operation)
     }
   }
 
   private ask(type: number, flow: ByteFlow, id: number): void {
-    if (this.requests.size >= maxWaiting || this.requests.has(id)) return
+    if (this.requests.size === maxWaiting || this.requests.has(id)) return
     const operation = this.begin(
       flow,
       type === packet.subscribe ? operations.subscribe : operations.unsubscribe,
     )
-    if (operation !== undefined) this.requests.set(id, operation)
+    if (operation !== undefined) this.requests.add(id, operation)
   }
 
   /** One of the answer's reasons may say that the server refuses. */
   private subscribed(bytes: Buffer, start: number, end: number, nowNs: number): void {
     const id = bytes.readUInt16BE(start)
-    const operation = this.requests.get(id)
+    const operation = this.requests.take(id)
     if (operation === undefined) return
-    this.requests.delete(id)
     let error = ''
     const first = this.level === 5 ? endOfProperties(bytes, start + 2, end) : start + 2
     for (let at = first; at < end && error === ''; at++) error = errorOfReason(bytes[at]!)
-    this.told(operation, error, nowNs)
+    this.settleRequest(operation, error, nowNs)
   }
 
   private connected(error: string, nowNs: number): void {
     const operation = this.connect
     this.connect = undefined
-    if (operation !== undefined) this.told(operation, error, nowNs)
+    if (operation !== undefined) this.settleRequest(operation, error, nowNs)
   }
 
   /** Only a refusal is an operation. */
-  private told(operation: Operation, error: string, nowNs: number): void {
+  private settleRequest(operation: Operation, error: string, nowNs: number): void {
     if (error === '') {
       this.connection.release(operation)
       return
     }
     operation.responseNs = nowNs
-    failMessage(operation.call, error)
+    fail(operation.call, error)
     this.connection.asked(operation)
-    this.confirmation.confirm()
-    this.confirmation.end(operation, nowNs)
+    this.confirm()
+    this.end(operation, nowNs)
   }
 
   private begin(flow: ByteFlow, operation: MessageOperation): Operation | undefined {
@@ -337,34 +297,20 @@ export class MqttStream implements StreamDecoder {
     return false
   }
 
-  /** The bytes contradict the protocol. */
-  private fault(flow: ByteFlow): true {
-    if (!this.confirmation.sure || ++this.faults > maxFaults) this.refuse()
-    else {
-      flow.broken = true
-      flow.at = flow.end
-    }
+  /** The bytes at hand begin no packet. */
+  private noPacket(flow: ByteFlow): true {
+    this.fault(flow)
     return true
   }
 
-  private refuse(): void {
-    if (this.over) return
-    this.over = true
-    this.drain(operation => this.connection.release(operation))
-    this.confirmation.drop()
-    this.connection.refuse()
-  }
-
-  /** Takes out all messages under way; requests, which nobody refused, are forgotten. */
+  /** Takes out all messages in flight; requests, which the server did not refuse, are forgotten. */
   private drain(take: (operation: Operation) => void): void {
     for (const side of [this.sent, this.received]) {
       if (side.message !== undefined) take(side.message)
       side.message = undefined
-      for (const operation of side.waiting.values()) take(operation)
-      side.waiting.clear()
+      side.waiting.drain(take)
     }
-    for (const operation of this.requests.values()) this.connection.release(operation)
-    this.requests.clear()
+    this.requests.drain(operation => this.connection.release(operation))
     if (this.connect !== undefined) this.connection.release(this.connect)
     this.connect = undefined
   }
@@ -391,7 +337,7 @@ function endOfProperties(bytes: Buffer, at: number, end: number): number {
   return width <= 0 ? end : at + width + lengthAt(bytes, at, width)
 }
 
-/** How many bytes of a PUBLISH come before its payload, as far as they can be told; -1 where it is none. */
+/** How many bytes of a PUBLISH come before its payload, as far as that is known; -1 where it is none. */
 function publishHead(
   bytes: Buffer,
   start: number,

@@ -1,16 +1,16 @@
 import type { ByteFlow } from '../../lib/byte-flow.ts'
 import type { Interner } from '../../lib/interner.ts'
-import type { StreamConnection, StreamDecoder } from '../../model/stream.ts'
+import type { Operation, StreamConnection } from '../../model/stream.ts'
 import { describeSqlCall, failSqlCall } from '../sql/describe.ts'
 import { type Backslash, mysqlDialects } from '../sql/dialect.ts'
 import { HeldStatements } from '../sql/held-statements.ts'
+import { SqlStream } from '../sql/sql-stream.ts'
 import {
   maxStatementBytes,
   type SqlStatement,
   type SqlStatements,
   unknownStatement,
 } from '../sql/statements.ts'
-import { UnderWay } from '../sql/under-way.ts'
 import { databaseOfChange, Handshake } from './handshake.ts'
 import {
   capability,
@@ -56,27 +56,17 @@ const commands = 3
 const lastPrepared = 0xffff_ffff
 /** The attributes of a connection have 64 KiB at most. */
 const maxLoginBytes = 131_072
-/** Packets that cannot be, in a row. */
-const maxFaults = 3
-/** Pieces in which nothing is found on a connection that was joined. */
-const maxStrange = 256
 /** No sequence number is known. */
 const anySequence = -1
 
 /** One connection of a client of MySQL or MariaDB. */
-export class MysqlStream implements StreamDecoder {
-  private readonly connection: StreamConnection
+export class MysqlStream extends SqlStream {
   private readonly texts: MysqlTexts
-  private readonly underWay: UnderWay
   private readonly handshake = new Handshake()
   private readonly response = new MysqlResponse()
-  private over = false
   private phase: number
   private system: string
-  private namespace = ''
   private backslash: Backslash = 'unknown'
-  private faults = 0
-  private strange = 0
   private prepared: HeldStatements<number> | undefined
   private newest = unknownStatement
 
@@ -86,83 +76,56 @@ export class MysqlStream implements StreamDecoder {
   /** The client sends a file. */
   private file = false
   private sequence = anySequence
-
-  /** Responses may have been missed, so that requests which seem to be under way may be over. */
-  private blind = false
-  private responsesBroken: boolean
   /** Bytes that may begin a packet, while framing is lost. */
   private begun = 0
-  /** The newest bytes are the server's, and their time. */
-  private spoke = false
-  private spokeNs = 0
 
   constructor(connection: StreamConnection, texts: MysqlTexts) {
-    this.connection = connection
+    super(connection)
     this.texts = texts
-    this.underWay = new UnderWay(connection)
     this.phase = connection.joined ? commands : greeting
-    this.responsesBroken = connection.joined
     this.system = texts.systemOf(connection.serverAddress, connection.serverPort)
   }
 
-  read(flow: ByteFlow): void {
-    if (this.connection.server && !this.over) this.refuse()
-    if (flow.request) {
-      if (this.spoke && flow.atCall) this.turn()
-      while (!this.over && flow.at < flow.end && this.readRequest(flow));
-    } else {
-      this.spoke = true
-      this.spokeNs = flow.nowNs
-      while (!this.over && flow.at < flow.end && this.readResponse(flow));
-      this.responsesBroken = flow.broken
-    }
-    if (this.over) flow.at = flow.end
+  get bytes(): number {
+    return this.requests.bytes + (this.prepared?.bytes ?? 0) + this.namespace.length
   }
 
-  lost(flow: ByteFlow): void {
+  override close(): void {
+    this.prepared?.clear()
+    super.close()
+  }
+
+  protected override gap(flow: ByteFlow): void {
     // A command shows that the dialogue of passwords is over, where its end was not seen.
     if (this.phase !== authentication) this.phase = commands
     this.begun = 0
-    if (flow.request) {
-      this.requestGoesOn = false
-      // Another statement may have been prepared meanwhile, or another database chosen.
-      this.newest = unknownStatement
-      this.namespace = ''
-    } else {
-      this.responseGoesOn = false
-      this.file = false
-      this.blind = true
-      this.responsesBroken = true
-      this.spoke = true
-      this.spokeNs = flow.nowNs
-    }
+    super.gap(flow)
   }
 
-  get bytes(): number {
-    return this.underWay.requests.bytes + (this.prepared?.bytes ?? 0) + this.namespace.length
+  protected lostRequests(): void {
+    this.requestGoesOn = false
+    // Another statement may have been prepared since, or another database chosen.
+    this.newest = unknownStatement
+    this.namespace = ''
   }
 
-  close(): void {
-    this.prepared?.clear()
-    this.underWay.breakOff()
+  protected lostResponses(): void {
+    this.responseGoesOn = false
+    this.file = false
   }
 
-  /** The client speaks again. What was asked before is answered, where nobody could see it. */
-  private turn(): void {
-    this.spoke = false
-    if ((this.blind || this.responsesBroken) && !this.file) this.settle(this.spokeNs)
-  }
-
-  private settle(endNs: number): void {
-    this.underWay.settle(endNs)
-    this.blind = false
+  protected settled(): void {
     this.file = false
     this.expectResponse()
   }
 
+  protected override get uploads(): boolean {
+    return this.file
+  }
+
   // The client's side
 
-  private readRequest(flow: ByteFlow): boolean {
+  protected readRequest(flow: ByteFlow): boolean {
     if (flow.broken && !this.findRequest(flow)) return false
     const { bytes, at, end } = flow
     if (end - at < headBytes) return false
@@ -178,7 +141,7 @@ export class MysqlStream implements StreamDecoder {
     const code = bytes[at + headBytes]!
     if (!isCommand(code, length)) return this.fault(flow)
     if (end - at < Math.min(total, headBytes + commandBytes(code))) return false
-    this.ask(flow, code, Math.min(end, at + total), total)
+    this.command(flow, code, Math.min(end, at + total), total)
     flow.skip(total)
     return true
   }
@@ -195,7 +158,7 @@ export class MysqlStream implements StreamDecoder {
     }
     if (number === 0 && this.phase === authentication) this.phase = commands
     if (this.phase === authentication) return true
-    if (number !== 0 && this.underWay.requests.kind === Expect.login) return true
+    if (number !== 0 && this.requests.kind === Expect.login) return true
     this.requestGoesOn = length === fullPacket
     return false
   }
@@ -225,7 +188,7 @@ export class MysqlStream implements StreamDecoder {
     return true
   }
 
-  private ask(flow: ByteFlow, code: number, end: number, total: number): void {
+  private command(flow: ByteFlow, code: number, end: number, total: number): void {
     const { bytes } = flow
     const at = flow.at + headBytes + 1
     switch (code) {
@@ -243,7 +206,7 @@ export class MysqlStream implements StreamDecoder {
         this.operate(flow, Expect.one, this.texts.useOf(this.texts.words.intern(bytes, at, end)), total)
         break
       case command.changeUser:
-        this.push(Expect.login, this.texts.useOf(databaseOfChange(bytes, at, end)))
+        this.enqueue(Expect.login, undefined, this.texts.useOf(databaseOfChange(bytes, at, end)))
         break
       case command.closeStatement:
         this.prepared?.delete(bytes.readUInt32LE(at))
@@ -253,54 +216,53 @@ export class MysqlStream implements StreamDecoder {
         break
       case command.binlogDump:
       case command.binlogDumpGtid: // a replication goes on for as long as the connection is there
-        this.underWay.drop()
+        this.release()
         this.over = true
         break
       case command.processInfo:
-        this.push(Expect.result, unknownStatement)
+        this.enqueue(Expect.result, undefined, unknownStatement)
         break
       case command.fieldList:
       case command.fetch:
-        this.push(Expect.rows, unknownStatement)
+        this.enqueue(Expect.rows, undefined, unknownStatement)
         break
       case command.statistics:
-        this.push(Expect.any, unknownStatement)
+        this.enqueue(Expect.any, undefined, unknownStatement)
         break
       default:
-        this.push(Expect.one, unknownStatement)
+        this.enqueue(Expect.one, undefined, unknownStatement)
     }
   }
 
   private operate(flow: ByteFlow, expect: Expect, statement: SqlStatement, total: number): void {
-    this.begin(flow, expect, statement, statement, total)
+    this.ask(flow, expect, statement, statement, total)
   }
 
   private prepare(flow: ByteFlow, statement: SqlStatement, total: number): void {
     this.newest = statement
-    this.begin(flow, Expect.prepared, statement, this.texts.preparationOf(statement), total)
+    this.ask(flow, Expect.prepared, statement, this.texts.preparationOf(statement), total)
   }
 
-  /** `told`: what the operation says of the statement. */
-  private begin(
+  /** `reported`: the statement that the span describes. */
+  private ask(
     flow: ByteFlow,
     expect: Expect,
     statement: SqlStatement,
-    told: SqlStatement,
+    reported: SqlStatement,
     total: number,
   ): void {
-    const operation = this.underWay.begin(flow)
+    const operation = this.begin(flow)
     if (operation !== undefined) {
       operation.requestBytes = total
-      describeSqlCall(operation.call, this.connection, this.system, this.namespace, told)
+      describeSqlCall(operation.call, this.connection, this.system, this.namespace, reported)
       this.connection.asked(operation)
     }
-    if (this.underWay.requests.size === 0) this.expectResponse()
-    if (!this.underWay.push(expect, operation, statement)) this.refuse()
+    this.enqueue(expect, operation, statement)
   }
 
-  private push(expect: Expect, statement: SqlStatement): void {
-    if (this.underWay.requests.size === 0) this.expectResponse()
-    if (!this.underWay.push(expect, undefined, statement)) this.refuse()
+  private enqueue(expect: Expect, operation: Operation | undefined, statement: SqlStatement): void {
+    if (this.requests.size === 0) this.expectResponse()
+    this.push(expect, operation, statement)
   }
 
   private queryText(bytes: Buffer, at: number, end: number, packetEnd: number): SqlStatement {
@@ -323,7 +285,7 @@ export class MysqlStream implements StreamDecoder {
 
   // The server's side
 
-  private readResponse(flow: ByteFlow): boolean {
+  protected readResponse(flow: ByteFlow): boolean {
     if (flow.broken && !this.findResponse(flow)) return false
     const { bytes, at, end } = flow
     if (end - at < headBytes) return false
@@ -333,7 +295,7 @@ export class MysqlStream implements StreamDecoder {
     const shown = this.phase === greeting ? handshakeBytes : shownBytes
     if (end - at < Math.min(total, headBytes + shown)) return false
     const number = bytes[at + 3]!
-    const { operation } = this.underWay.requests
+    const operation = this.requests.first
     if (operation !== undefined) {
       if (operation.responseNs === 0) operation.responseNs = flow.startNs
       operation.responseBytes += total
@@ -343,7 +305,7 @@ export class MysqlStream implements StreamDecoder {
     if (this.responseGoesOn) this.responseGoesOn = length === fullPacket
     else if (this.phase !== commands) {
       if (!this.welcome(flow, length)) return false
-    } else if (!this.answer(flow, length, inStep)) return false
+    } else if (!this.packet(flow, length, inStep)) return false
     flow.skip(total)
     return true
   }
@@ -364,18 +326,18 @@ export class MysqlStream implements StreamDecoder {
       return true
     }
     if (first !== 0) return true
-    this.underWay.confirmed = true
+    this.confirmed = true
     this.phase = commands
     this.note(this.handshake.status)
     return true
   }
 
-  private answer(flow: ByteFlow, length: number, inStep: boolean): boolean {
+  private packet(flow: ByteFlow, length: number, inStep: boolean): boolean {
     const { bytes } = flow
     const at = flow.at + headBytes
-    const { requests } = this.underWay
+    const { requests } = this
     this.responseGoesOn = length === fullPacket
-    // An EOF behind what was prepared, or a farewell: nobody asked for it.
+    // An EOF behind what was prepared, or a farewell: no request asked for it.
     if (requests.size === 0) return true
     if (!inStep && bytes[at] !== 0xff && requests.kind !== Expect.login) return this.fault(flow)
     const outcome = this.response.packet(
@@ -386,8 +348,8 @@ export class MysqlStream implements StreamDecoder {
       length,
     )
     if (outcome === Outcome.strange) return this.fault(flow)
-    this.underWay.confirmed = true
-    this.faults = 0
+    this.confirmed = true
+    this.good()
     if (outcome === Outcome.wantsFile) {
       this.file = true
       this.sequence = anySequence
@@ -398,7 +360,7 @@ export class MysqlStream implements StreamDecoder {
   }
 
   private done(): void {
-    const { kind, statement } = this.underWay.requests
+    const { kind, statement } = this.requests
     if (this.response.status >= 0) this.note(this.response.status)
     if (statement.database !== '' && kind !== Expect.prepared) this.namespace = statement.database
     if (kind === Expect.prepared && this.response.statementId >= 0) {
@@ -409,15 +371,15 @@ export class MysqlStream implements StreamDecoder {
   }
 
   private failed(): void {
-    const { operation } = this.underWay.requests
+    const operation = this.requests.first
     if (operation !== undefined) failSqlCall(operation.call, this.texts.codeOf(this.response.code))
     this.next()
   }
 
   private next(): void {
     this.file = false
-    this.underWay.answer()
-    if (this.underWay.requests.size === 0) this.blind = false
+    this.answer()
+    if (this.requests.size === 0) this.blind = false
     this.expectResponse()
   }
 
@@ -434,7 +396,7 @@ export class MysqlStream implements StreamDecoder {
   /** Framing is lost: packets begin at a call's start as a rule, and its end shows whether the server is done. */
   private findResponse(flow: ByteFlow): boolean {
     const { bytes, at, end } = flow
-    const awaited = this.underWay.requests.size > 0 || this.phase === authentication
+    const awaited = this.requests.size > 0 || this.phase === authentication
     if (awaited && (flow.atCall || this.begun > 0) && end - at <= headBytes) {
       this.begun = end - at // some clients read a packet's head by a call of its own
       return false
@@ -452,7 +414,7 @@ export class MysqlStream implements StreamDecoder {
     this.begun = 0
     const how = responseEnd(bytes, at, end)
     if (how === endsDone && awaited) {
-      this.underWay.confirmed = true
+      this.confirmed = true
       this.settle(0)
       flow.broken = false
       flow.at = end
@@ -464,30 +426,5 @@ export class MysqlStream implements StreamDecoder {
       return false
     }
     return this.passOver(flow)
-  }
-
-  // What does not fit
-
-  private passOver(flow: ByteFlow): false {
-    flow.at = flow.end
-    if (!this.underWay.confirmed && ++this.strange >= maxStrange) this.refuse()
-    return false
-  }
-
-  /** A packet that cannot be, where one has to begin. */
-  private fault(flow: ByteFlow): false {
-    flow.broken = true
-    flow.at = flow.end
-    if (!flow.request) this.blind = true
-    if (!this.underWay.confirmed || ++this.faults >= maxFaults) this.refuse()
-    return false
-  }
-
-  /** It is another protocol, or it is encrypted or compressed from here on. */
-  private refuse(): false {
-    this.over = true
-    this.underWay.drop()
-    this.connection.refuse()
-    return false
   }
 }

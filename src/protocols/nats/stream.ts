@@ -1,11 +1,11 @@
 import type { ByteFlow } from '../../lib/byte-flow.ts'
 import type { ByteRange } from '../../lib/byte-range.ts'
-import type { Operation, StreamConnection, StreamDecoder } from '../../model/stream.ts'
+import type { Operation, StreamConnection } from '../../model/stream.ts'
 import { readTraceHeaders } from '../../model/trace-headers.ts'
-import { brokenOff } from '../broken-off.ts'
-import { Confirmation } from '../confirmation.ts'
-import { describeMessage, failMessage, type MessageOperation } from '../message-call.ts'
-import { Passage } from '../passage.ts'
+import { BrokerSide, BrokerStream } from '../broker-stream.ts'
+import { fail } from '../failure.ts'
+import { lineFeedAt } from '../framing.ts'
+import { describeMessage, type MessageOperation } from '../message-call.ts'
 import { errorOfLine, isViolation, violatedSubject } from './errors.ts'
 import { statusOf } from './headers.ts'
 import { mayBegin, verb } from './lines.ts'
@@ -14,14 +14,11 @@ import { Waiting } from './waiting.ts'
 
 /** Of a line and of headers so much is kept until the rest is there; the list of servers in INFO may be longer. */
 const maxRead = 8_192
-/** Impossible lines in a row before the connection is given up. */
-const maxFaults = 4
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
 
 /** One direction. */
-class Side {
-  readonly passage = new Passage()
+class Side extends BrokerSide {
   /** The rest of a line that is too long passes. */
   inLine = false
   /** The message whose payload passes, and what its answer will be known by; 0 where it ends with its last byte. */
@@ -30,75 +27,64 @@ class Side {
 }
 
 /** The lines and messages of one connection. */
-export class NatsStream implements StreamDecoder {
+export class NatsStream extends BrokerStream<Side> {
+  protected readonly sent = new Side()
+  protected readonly received = new Side()
   private readonly subjects: Subjects
-  private readonly connection: StreamConnection
-  private readonly confirmation: Confirmation
-  private readonly sent = new Side()
-  private readonly received = new Side()
   private readonly waiting: Waiting
-  /** Why the server ends the connection. */
-  private reason = ''
-  private faults = 0
-  private over = false
 
   constructor(subjects: Subjects, connection: StreamConnection) {
+    super(connection)
     this.subjects = subjects
-    this.connection = connection
-    this.confirmation = new Confirmation(connection)
-    this.waiting = new Waiting(this.confirmation)
-  }
-
-  read(flow: ByteFlow): void {
-    // Messages are told by the client's side.
-    if (this.connection.server) this.refuse()
-    const side = flow.request ? this.sent : this.received
-    while (!this.over && flow.at < flow.end) if (!this.step(flow, side)) return
-    if (this.over) flow.at = flow.end
-  }
-
-  lost(flow: ByteFlow): void {
-    const side = flow.request ? this.sent : this.received
-    if (this.over) return
-    if (side.passage.outlasts(flow)) {
-      flow.broken = false
-      if (side.passage.left === 0) this.passed(flow, side)
-      return
-    }
-    side.passage.left = 0
-    side.inLine = false
-    this.passed(flow, side)
+    this.waiting = new Waiting(this)
   }
 
   get bytes(): number {
     return this.waiting.bytes
   }
 
-  close(): void {
-    if (this.over) return
-    this.over = true
-    const error = this.reason || brokenOff(this.connection.errno)
-    for (const side of [this.sent, this.received]) {
-      const { message } = side
-      if (message === undefined) continue
-      failMessage(message.call, error)
-      this.confirmation.end(message, 0)
-    }
-    this.waiting.close(error)
-    this.confirmation.drop()
-  }
-
-  /** One step forward. False: more bytes are needed. */
-  private step(flow: ByteFlow, side: Side): boolean {
-    const { passage } = side
-    if (passage.left > 0) {
-      if (!passage.pass(flow)) return false
-      this.passed(flow, side)
-      return passage.last === lineFeed || this.fault(flow)
-    }
+  protected step(flow: ByteFlow, side: Side): boolean {
     if (side.inLine) return this.passLine(flow, side)
     if (flow.broken && !this.resynchronise(flow)) return true
     return this.readLine(flow, side)
+  }
+
+  /** The message's last byte passed. */
+  protected passed(flow: ByteFlow, side: Side): void {
+    const { message, key } = side
+    if (message === undefined) return
+    side.message = undefined
+    if (!flow.request) {
+      message.responseNs = flow.nowNs
+      this.connection.asked(message)
+    }
+    if (!flow.broken) this.exact()
+    if (key === 0) this.end(message, flow.nowNs)
+    else this.waiting.add(key, message, flow.nowNs)
+  }
+
+  protected missed(flow: ByteFlow, side: Side): void {
+    side.inLine = false
+    this.passed(flow, side)
+  }
+
+  protected ended(error: string): void {
+    for (const { message } of [this.sent, this.received]) {
+      if (message === undefined) continue
+      fail(message.call, error)
+      this.end(message, 0)
+    }
+    this.waiting.close(error)
+  }
+
+  protected forget(): void {
+    for (const { message } of [this.sent, this.received])
+      if (message !== undefined) this.connection.release(message)
+    this.waiting.forget()
+  }
+
+  protected override endsWith(last: number): boolean {
+    return last === lineFeed
   }
 
   private passLine(flow: ByteFlow, side: Side): boolean {
@@ -113,31 +99,36 @@ export class NatsStream implements StreamDecoder {
     const { line } = this.subjects
     const feed = lineFeedAt(bytes, at, end)
     if (feed === end) {
-      if (!mayBegin(bytes, at, end, request)) return this.fault(flow)
+      if (!mayBegin(bytes, at, end, request)) return this.noLine(flow)
       if (end - at < maxRead) return false
       side.inLine = true
       return true
     }
     const lineEnd = feed > at && bytes[feed - 1] === carriageReturn ? feed - 1 : feed
-    if (!line.read(bytes, at, lineEnd, request)) return this.fault(flow)
+    if (!line.read(bytes, at, lineEnd, request)) return this.noLine(flow)
     if (!line.isMessage) {
-      this.good(flow)
+      this.wellFormed(flow)
       this.control(flow)
       if (!this.over) flow.at = feed + 1
       return true
     }
-    // An acknowledgement is told by its payload, any other message by its headers.
+    // An acknowledgement is known by its payload, any other message by its headers.
     const needed = Math.min(maxRead, Math.max(line.headerBytes, Math.min(5, line.payloadBytes)))
     if (end - feed - 1 < needed) return false
-    this.good(flow)
+    this.wellFormed(flow)
     this.message(flow, side, feed + 1)
     side.passage.start(flow, feed + 1 - at + line.payloadBytes + 2)
     return true
   }
 
-  private good(flow: ByteFlow): void {
-    this.faults = 0
-    if (!flow.request) this.confirmation.confirm()
+  private wellFormed(flow: ByteFlow): void {
+    this.good()
+    if (!flow.request) this.confirm()
+  }
+
+  private noLine(flow: ByteFlow): true {
+    this.fault(flow, flow.at + 1)
+    return true
   }
 
   private control(flow: ByteFlow): void {
@@ -216,20 +207,6 @@ export class NatsStream implements StreamDecoder {
     return operation
   }
 
-  /** The message's last byte passed. */
-  private passed(flow: ByteFlow, side: Side): void {
-    const { message, key } = side
-    if (message === undefined) return
-    side.message = undefined
-    if (!flow.request) {
-      message.responseNs = flow.nowNs
-      this.connection.asked(message)
-    }
-    if (!flow.broken) this.confirmation.exact()
-    if (key === 0) this.confirmation.end(message, flow.nowNs)
-    else this.waiting.add(key, message, flow.nowNs)
-  }
-
   /** Looks for a line of a message, or of PING and PONG: at a call's beginning, or behind a line break. */
   private resynchronise(flow: ByteFlow): boolean {
     const { bytes, end } = flow
@@ -256,32 +233,6 @@ export class NatsStream implements StreamDecoder {
     const messageEnd = feed + 1 + line.payloadBytes + 2
     return messageEnd <= end && bytes[messageEnd - 1] === lineFeed && bytes[messageEnd - 2] === carriageReturn
   }
-
-  /** The bytes contradict the protocol. */
-  private fault(flow: ByteFlow): true {
-    if (!this.confirmation.sure || ++this.faults > maxFaults) this.refuse()
-    else {
-      flow.broken = true
-      if (flow.at < flow.end) flow.at++
-    }
-    return true
-  }
-
-  private refuse(): void {
-    if (this.over) return
-    this.over = true
-    for (const { message } of [this.sent, this.received])
-      if (message !== undefined) this.connection.release(message)
-    this.waiting.forget(operation => this.connection.release(operation))
-    this.confirmation.drop()
-    this.connection.refuse()
-  }
-}
-
-/** Where the next line feed is; `end` where there is none. */
-function lineFeedAt(bytes: Buffer, at: number, end: number): number {
-  for (let feed = at; feed < end; feed++) if (bytes[feed] === lineFeed) return feed
-  return end
 }
 
 /** True where the range begins with that text. */

@@ -3,15 +3,16 @@ import type { ByteFlow } from '../../lib/byte-flow.ts'
 import type { ByteRange } from '../../lib/byte-range.ts'
 import { SpanKind } from '../../model/span.ts'
 import type { Operation } from '../../model/stream.ts'
-import type { Confirmation } from '../confirmation.ts'
-import { failMessage } from '../message-call.ts'
+import type { BrokerStream } from '../broker-stream.ts'
+import { fail } from '../failure.ts'
+import { NumberedRequests } from '../requests-in-flight.ts'
 
 /** Requests and deliveries of a connection that may wait. */
 const most = 1_024
 const mostConsumers = 256
-/** Bytes of an entry of the tables (measured). */
+/** Bytes of an entry of the table (measured). */
 const entryBytes = 80
-/** Nanoseconds after which nobody waits for an answer any more: no client does for so long unless told to. */
+/** Nanoseconds after which no answer is expected any more: no client waits that long by default. */
 const patienceNs = 60e9
 
 /** Places of the stream's and the consumer's name in the subject of an acknowledgement (NATS ADR-15, ADR-47). */
@@ -21,19 +22,19 @@ const partsWithDomain = 11
 
 /** What waits for a message to a subject that was made up for it; such subjects are known by a hash of 53 bits. */
 export class Waiting {
-  private readonly confirmation: Confirmation
-  private operations: BoundedMap<number, Operation> | undefined
+  private readonly stream: BrokerStream
+  private readonly requests = new NumberedRequests(most)
   /** JetStream's consumers whose messages this client acknowledges. */
   private consumers: BoundedMap<number, true> | undefined
   private expiredNs = 0
 
-  constructor(confirmation: Confirmation) {
-    this.confirmation = confirmation
+  constructor(stream: BrokerStream) {
+    this.stream = stream
   }
 
   /** Bytes that it keeps beside operations. */
   get bytes(): number {
-    return ((this.operations?.size ?? 0) + (this.consumers?.size ?? 0)) * entryBytes
+    return this.requests.bytes + (this.consumers?.size ?? 0) * entryBytes
   }
 
   keyOf(bytes: Buffer, subject: ByteRange): number {
@@ -42,23 +43,21 @@ export class Waiting {
 
   add(key: number, operation: Operation, nowNs: number): void {
     operation.endNs = nowNs
-    this.operations ??= new BoundedMap<number, Operation>(most, (_key, old) => this.crowdedOut(old))
-    const same = this.operations.get(key)
+    const same = this.requests.take(key)
     if (same !== undefined) this.end(same, 'no_response', nowNs)
-    this.operations.set(key, operation)
+    if (this.requests.size === most) this.crowdedOut(this.requests.shift()!)
+    this.requests.add(key, operation)
   }
 
-  /** A message for a request's subject. Without a request it is nobody's. */
+  /** A message for a request's subject. Without a request it is ignored. */
   answer(bytes: Buffer, subject: ByteRange, status: number, size: number, flow: ByteFlow): void {
-    const key = this.keyOf(bytes, subject)
-    const operation = this.operations?.get(key)
+    const operation = this.requests.take(this.keyOf(bytes, subject))
     if (operation === undefined) return
-    this.operations?.delete(key)
     operation.responseNs = flow.startNs
     operation.responseBytes = size
-    if (status === 503) failMessage(operation.call, 'no_responders')
-    else if (status >= 400) failMessage(operation.call, String(status))
-    this.confirmation.end(operation, flow.nowNs)
+    if (status === 503) fail(operation.call, 'no_responders')
+    else if (status >= 400) fail(operation.call, String(status))
+    this.stream.end(operation, flow.nowNs)
   }
 
   /** Whether the client has acknowledged messages of this consumer. */
@@ -72,62 +71,55 @@ export class Waiting {
     this.consumers.set(consumerOf(bytes, subject), true)
     const said = size >= 4 ? bytes.readUInt32BE(start) : 0
     if (said === inProgress) return
-    const key = this.keyOf(bytes, subject)
-    const operation = this.operations?.get(key)
+    const operation = this.requests.take(this.keyOf(bytes, subject))
     if (operation === undefined) return
-    this.operations?.delete(key)
-    if (said === notAcknowledged) failMessage(operation.call, 'nak')
-    else if (said === terminated) failMessage(operation.call, 'term')
-    this.confirmation.end(operation, nowNs)
+    if (said === notAcknowledged) fail(operation.call, 'nak')
+    else if (said === terminated) fail(operation.call, 'term')
+    this.stream.end(operation, nowNs)
   }
 
   /** The server refuses what was published to this destination. */
   refused(destination: string, error: string, nowNs: number): void {
-    this.operations?.forEach((operation, key) => {
-      const { call } = operation
-      if (call.kind !== SpanKind.client || call.attributes.get('messaging.destination.name') !== destination)
-        return
-      this.operations?.delete(key)
-      this.end(operation, error, nowNs)
-    })
+    const { requests } = this
+    for (let i = 0; i < requests.size; ) {
+      const { call } = requests.at(i)!
+      if (call.kind === SpanKind.client && call.attributes.get('messaging.destination.name') === destination)
+        this.end(requests.remove(i)!, error, nowNs)
+      else i++
+    }
   }
 
   /** Gives up what waits too long. */
   expire(nowNs: number): void {
     if (nowNs - this.expiredNs < patienceNs / 4) return
     this.expiredNs = nowNs
-    this.operations?.forEach((operation, key) => {
-      if (nowNs - operation.startNs < patienceNs) return
-      this.operations?.delete(key)
-      this.end(operation, 'timeout', nowNs)
-    })
+    const { requests } = this
+    for (let i = 0; i < requests.size; )
+      if (nowNs - requests.at(i)!.startNs < patienceNs) i++
+      else this.end(requests.remove(i)!, 'timeout', nowNs)
   }
 
   /** The connection ended by this `error.type`. */
   close(error: string): void {
-    this.operations?.forEach(operation => {
-      this.end(operation, error, 0)
-    })
-    this.operations = undefined
+    this.requests.drain(operation => this.end(operation, error, 0))
   }
 
-  forget(release: (operation: Operation) => void): void {
-    this.operations?.forEach(release)
-    this.operations = undefined
+  forget(): void {
+    this.requests.drain(operation => this.stream.connection.release(operation))
   }
 
   /** A request may still be answered when it has to make room. */
   private crowdedOut(operation: Operation): void {
-    if (operation.call.kind === SpanKind.client) this.confirmation.abandon(operation)
-    else this.confirmation.end(operation, operation.endNs)
+    if (operation.call.kind === SpanKind.client) this.stream.abandon(operation)
+    else this.stream.end(operation, operation.endNs)
   }
 
   /** A request was not answered. Whether a message was to be acknowledged is not known. */
   private end(operation: Operation, error: string, nowNs: number): void {
     if (operation.call.kind === SpanKind.client) {
-      failMessage(operation.call, error)
-      this.confirmation.end(operation, nowNs)
-    } else this.confirmation.end(operation, operation.endNs)
+      fail(operation.call, error)
+      this.stream.end(operation, nowNs)
+    } else this.stream.end(operation, operation.endNs)
   }
 }
 

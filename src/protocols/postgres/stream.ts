@@ -1,15 +1,15 @@
 import type { ByteFlow } from '../../lib/byte-flow.ts'
 import type { Interner } from '../../lib/interner.ts'
-import type { Operation, StreamConnection, StreamDecoder } from '../../model/stream.ts'
+import type { Operation, StreamConnection } from '../../model/stream.ts'
 import { describeSqlCall, failSqlCall } from '../sql/describe.ts'
 import { type Backslash, postgresqlDialects } from '../sql/dialect.ts'
+import { SqlStream } from '../sql/sql-stream.ts'
 import {
   maxStatementBytes,
   type SqlStatement,
   type SqlStatements,
   unknownStatement,
 } from '../sql/statements.ts'
-import { UnderWay } from '../sql/under-way.ts'
 import {
   answerBytes,
   databaseOf,
@@ -34,11 +34,6 @@ const execute = 2
 const parse = 3
 const sync = 4
 
-/** Messages that cannot be, in a row. */
-const maxFaults = 3
-/** Pieces in which nothing is found on a connection that was joined. */
-const maxStrange = 256
-
 /** Parts of an extended query that came before its Execute. */
 const nothing = 0
 const parsed = 1
@@ -48,20 +43,13 @@ const bound = 2
 const unnamedPortal = Buffer.alloc(1)
 
 /** One connection of a PostgreSQL client. */
-export class PostgresStream implements StreamDecoder {
-  private readonly connection: StreamConnection
+export class PostgresStream extends SqlStream {
   private readonly statements: SqlStatements
   private readonly words: Interner
-  private readonly underWay: UnderWay
-  private readonly pending: UnderWay['requests']
   private readonly prepared: Prepared
-  private over = false
-  private faults = 0
-  private strange = 0
   private starting: boolean
   /** A request for encryption is to be answered by one byte. */
   private encryption = false
-  private namespace = ''
   private backslash: Backslash
   /** The extended query that is being sent: what came of it, and the operation that its first message began. */
   private part = nothing
@@ -71,86 +59,54 @@ export class PostgresStream implements StreamDecoder {
   private skipping = false
   /** The server takes data of COPY by the extended protocol, and passes over each Sync. */
   private copying = false
-
-  /** Responses may have been missed, so that requests which seem to be under way may be over. */
-  private blind = false
   /** Requests may have been missed. */
   private deaf = false
-  private responsesBroken: boolean
-  /** The newest bytes are the server's, and their time. */
-  private spoke = false
-  private spokeNs = 0
 
   constructor(connection: StreamConnection, statements: SqlStatements, words: Interner) {
-    this.connection = connection
+    super(connection, parse)
     this.statements = statements
     this.words = words
-    this.underWay = new UnderWay(connection, parse)
-    this.pending = this.underWay.requests
     this.prepared = new Prepared(words)
     this.starting = !connection.joined
-    this.responsesBroken = connection.joined
     this.backslash = connection.joined ? 'unknown' : 'plain'
   }
 
-  read(flow: ByteFlow): void {
-    if (this.connection.server && !this.over) this.refuse()
-    if (flow.request) {
-      if (this.spoke && flow.atCall) this.turn()
-      while (!this.over && flow.at < flow.end && this.readRequest(flow));
-    } else {
-      this.spoke = true
-      this.spokeNs = flow.nowNs
-      while (!this.over && flow.at < flow.end && this.readResponse(flow));
-      this.responsesBroken = flow.broken
-    }
-    if (this.over) flow.at = flow.end
-  }
-
-  lost(flow: ByteFlow): void {
-    if (flow.request) {
-      this.starting = false
-      this.deaf = true
-      // What was bound is executed, as a rule by the same call.
-      if (this.part === bound) this.execute(flow, unnamedPortal, 0, 1, 0)
-      else this.dropBuilding()
-      this.prepared.forgetUnnamed()
-    } else {
-      this.encryption = false
-      this.blind = true
-      this.responsesBroken = true
-      this.spoke = true
-      this.spokeNs = flow.nowNs
-    }
-  }
-
   get bytes(): number {
-    return this.pending.bytes + this.prepared.bytes + this.namespace.length
+    return this.requests.bytes + this.prepared.bytes + this.namespace.length
   }
 
-  close(): void {
+  override close(): void {
     this.prepared.clear()
     this.dropBuilding()
-    this.underWay.breakOff()
+    super.close()
   }
 
-  /** The client speaks again. What was asked before is answered, where nobody could see it. */
-  private turn(): void {
-    this.spoke = false
-    if (!this.blind && !this.responsesBroken) return
-    this.settle(this.spokeNs)
+  protected lostRequests(flow: ByteFlow): void {
+    this.starting = false
+    this.deaf = true
+    // What was bound is executed, as a rule by the same call.
+    if (this.part === bound) this.execute(flow, unnamedPortal, 0, 1, 0)
+    else this.dropBuilding()
+    this.prepared.forgetUnnamed()
   }
 
-  private settle(endNs: number): void {
-    this.underWay.settle(endNs)
-    this.blind = false
+  protected lostResponses(): void {
+    this.encryption = false
+  }
+
+  protected settled(): void {
     this.skipping = false
     this.copying = false
   }
 
+  protected override release(): void {
+    this.dropBuilding()
+    super.release()
+  }
+
   // The client's side
 
-  private readRequest(flow: ByteFlow): boolean {
+  protected readRequest(flow: ByteFlow): boolean {
     if (this.starting) return this.readStartup(flow)
     if (flow.broken && !this.findRequest(flow)) return false
     const { bytes, at, end } = flow
@@ -205,12 +161,7 @@ export class PostgresStream implements StreamDecoder {
     switch (type) {
       case 0x51: // Query
         this.dropBuilding()
-        this.ask(
-          query,
-          this.underWay.begin(flow),
-          length,
-          this.readStatement(bytes, at, end, flow.at + length),
-        )
+        this.ask(query, this.begin(flow), length, this.readStatement(bytes, at, end, flow.at + length))
         break
       case 0x50: // Parse
         this.parse(flow, at, end, length)
@@ -223,7 +174,7 @@ export class PostgresStream implements StreamDecoder {
         break
       case 0x46: // FunctionCall
         this.dropBuilding()
-        this.ask(query, this.underWay.begin(flow), length, unknownStatement)
+        this.ask(query, this.begin(flow), length, unknownStatement)
         break
       case 0x48: // Flush
         this.leaveBuilding()
@@ -256,7 +207,7 @@ export class PostgresStream implements StreamDecoder {
     const { bytes } = flow
     this.leaveBuilding()
     this.part = parsed
-    this.building = this.underWay.begin(flow)
+    this.building = this.begin(flow)
     if (this.building !== undefined) this.building.requestBytes = length
     const nameEnd = textEnd(bytes, at, Math.min(end, at + nameBytes))
     const statement =
@@ -269,14 +220,14 @@ export class PostgresStream implements StreamDecoder {
 
   private bind(flow: ByteFlow, at: number, end: number, length: number): void {
     if (this.part === bound) this.dropBuilding()
-    if (this.part === nothing) this.building = this.underWay.begin(flow)
+    if (this.part === nothing) this.building = this.begin(flow)
     this.part = bound
     if (this.building !== undefined) this.building.requestBytes += length
     this.prepared.bind(flow.bytes, at, end)
   }
 
   private execute(flow: ByteFlow, bytes: Buffer, at: number, end: number, length: number): void {
-    const operation = this.part === nothing ? this.underWay.begin(flow) : this.building
+    const operation = this.part === nothing ? this.begin(flow) : this.building
     this.part = nothing
     this.building = undefined
     this.ask(execute, operation, length, this.prepared.execute(bytes, at, end))
@@ -303,18 +254,14 @@ export class PostgresStream implements StreamDecoder {
   }
 
   private dropBuilding(): void {
-    if (this.building !== undefined) this.underWay.release(this.building)
+    if (this.building !== undefined) this.drop(this.building)
     this.building = undefined
     this.part = nothing
   }
 
-  private push(kind: number, operation: Operation | undefined, statement: SqlStatement): void {
-    if (!this.underWay.push(kind, operation, statement)) this.refuse()
-  }
-
   // The server's side
 
-  private readResponse(flow: ByteFlow): boolean {
+  protected readResponse(flow: ByteFlow): boolean {
     if (this.encryption) return this.readEncryption(flow)
     if (flow.broken && !this.findResponse(flow)) return false
     const { bytes, at, end } = flow
@@ -323,7 +270,7 @@ export class PostgresStream implements StreamDecoder {
     if (length === 0) return this.fault(flow)
     const type = bytes[at]!
     if (end - at < Math.min(length, headBytes + answerBytes(type))) return false
-    const { operation } = this.pending
+    const operation = this.requests.first
     if (operation !== undefined) {
       if (operation.responseNs === 0) operation.responseNs = flow.startNs
       operation.responseBytes += length
@@ -351,7 +298,7 @@ export class PostgresStream implements StreamDecoder {
       return true
     }
     if (endsReady(bytes, at, end)) {
-      this.underWay.confirmed = true
+      this.confirmed = true
       this.settle(0)
       flow.broken = false
       flow.at = end
@@ -370,8 +317,8 @@ export class PostgresStream implements StreamDecoder {
     const at = flow.at + headBytes
     switch (type) {
       case 0x5a: // ReadyForQuery
-        this.underWay.confirmed = true
-        this.faults = 0
+        this.confirmed = true
+        this.good()
         this.ready()
         break
       case 0x43: // CommandComplete
@@ -380,7 +327,7 @@ export class PostgresStream implements StreamDecoder {
         this.complete(flow)
         break
       case 0x31: // ParseComplete
-        if (this.pending.kind === parse) this.underWay.finish(false)
+        if (this.requests.kind === parse) this.finish(false)
         break
       case 0x45: // ErrorResponse
         this.failed(bytes, at, end)
@@ -389,13 +336,13 @@ export class PostgresStream implements StreamDecoder {
         this.copyIn()
         break
       case 0x57: // CopyBothResponse: a replication goes on for as long as the connection is there
-        this.underWay.withdraw()
+        this.withdraw()
         break
       case 0x53: // ParameterStatus
         this.readStatus(bytes, at, end)
         break
       case 0x52: // Authentication
-        if (!this.underWay.confirmed && length > 8) this.underWay.confirmed = bytes.readUInt32BE(at) <= 12
+        if (!this.confirmed && length > 8) this.confirmed = bytes.readUInt32BE(at) <= 12
         break
       default:
     }
@@ -406,21 +353,21 @@ export class PostgresStream implements StreamDecoder {
     this.copying = false
     this.skipping = false
     this.deaf = false
-    while (this.pending.size > 0) {
-      const { kind } = this.pending
-      this.underWay.answer()
+    while (this.requests.size > 0) {
+      const { kind } = this.requests
+      this.answer()
       if (kind === query || kind === sync) break
     }
-    if (this.pending.size === 0) this.blind = false
+    if (this.requests.size === 0) this.blind = false
   }
 
   private complete(flow: ByteFlow): void {
-    this.underWay.confirmed = true
-    if (this.pending.kind === parse) this.underWay.finish(false)
-    if (this.pending.kind === execute) {
+    this.confirmed = true
+    if (this.requests.kind === parse) this.finish(false)
+    if (this.requests.kind === execute) {
       this.copying = false
-      this.underWay.finish(true)
-    } else if (this.pending.size === 0 && this.deaf && !flow.broken) {
+      this.finish(true)
+    } else if (this.requests.size === 0 && this.deaf && !flow.broken) {
       // Its request was among the bytes that were lost.
       const operation = this.connection.begin(flow)
       if (operation !== undefined) this.connection.abandon(operation)
@@ -428,9 +375,9 @@ export class PostgresStream implements StreamDecoder {
   }
 
   private failed(bytes: Buffer, at: number, end: number): void {
-    const { kind, operation, statement } = this.pending
+    const { kind, first: operation, statement } = this.requests
     if (kind === 0 || kind === sync) return
-    this.underWay.confirmed = true
+    this.confirmed = true
     if (operation !== undefined) {
       if (kind === parse) {
         describeSqlCall(operation.call, this.connection, 'postgresql', this.namespace, statement)
@@ -440,10 +387,10 @@ export class PostgresStream implements StreamDecoder {
     }
     if (kind === query) return
     this.copying = false
-    this.underWay.finish(true)
-    while (this.pending.size > 0 && this.pending.kind !== sync) this.underWay.finish(false)
+    this.finish(true)
+    while (this.requests.size > 0 && this.requests.kind !== sync) this.finish(false)
     this.dropBuilding()
-    this.skipping = this.pending.size === 0
+    this.skipping = this.requests.size === 0
   }
 
   /** The fields of an error are a byte and a text each; `C` is its SQLSTATE. */
@@ -459,9 +406,9 @@ export class PostgresStream implements StreamDecoder {
 
   /** From now on the server passes over each Sync, also over those that were sent with the query. */
   private copyIn(): void {
-    if (this.pending.kind !== execute) return
+    if (this.requests.kind !== execute) return
     this.copying = true
-    while (this.pending.nextKind === sync) this.pending.dropNext()
+    while (this.requests.kindAt(1) === sync) this.requests.remove(1)
   }
 
   private readStatus(bytes: Buffer, at: number, end: number): void {
@@ -470,31 +417,5 @@ export class PostgresStream implements StreamDecoder {
     if (nameEnd - at !== name.length) return
     for (let i = 0; i < name.length; i++) if (bytes[at + i] !== name.charCodeAt(i)) return
     this.backslash = bytes[nameEnd + 2] === 0x6e ? 'plain' : 'escape' // "on" or "off"
-  }
-
-  // What does not fit
-
-  private passOver(flow: ByteFlow): false {
-    flow.at = flow.end
-    if (!this.underWay.confirmed && ++this.strange >= maxStrange) this.refuse()
-    return false
-  }
-
-  /** A message that cannot be, where one has to begin. */
-  private fault(flow: ByteFlow): false {
-    flow.broken = true
-    flow.at = flow.end
-    if (!flow.request) this.blind = true
-    if (!this.underWay.confirmed || ++this.faults >= maxFaults) this.refuse()
-    return false
-  }
-
-  /** It is another protocol, or it is encrypted from here on. */
-  private refuse(): false {
-    this.over = true
-    this.dropBuilding()
-    this.underWay.drop()
-    this.connection.refuse()
-    return false
   }
 }

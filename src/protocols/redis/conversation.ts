@@ -1,9 +1,8 @@
 import type { StreamConnection } from '../../model/stream.ts'
 import { InOrder } from '../in-order.ts'
 
-/** What the two directions of a connection tell each other. */
-export class Conversation {
-  readonly order: InOrder
+/** A client's connection to Redis: what its two directions tell each other. */
+export abstract class Conversation extends InOrder {
   /** Arrays may be messages of a channel. */
   subscribed = false
   /** Lines may be what others execute. */
@@ -14,7 +13,12 @@ export class Conversation {
   certain = false
 
   constructor(connection: StreamConnection) {
-    this.order = new InOrder(connection)
+    super(connection)
     this.database = connection.joined ? '' : '0'
+  }
+
+  override close(): void {
+    if (this.certain) this.confirmed = true
+    super.close()
   }
 }

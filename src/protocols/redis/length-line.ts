@@ -49,3 +49,8 @@ export class LengthLine {
     return at + 1 < end ? Line.whole : Line.part
   }
 }
+
+/** Whether the line is there; undefined: more bytes are needed to tell. */
+export function isFound(line: Line): boolean | undefined {
+  return line === Line.part ? undefined : line === Line.whole
+}

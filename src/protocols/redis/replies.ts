@@ -1,8 +1,10 @@
 import type { ByteFlow } from '../../lib/byte-flow.ts'
 import type { Operation } from '../../model/stream.ts'
+import { lineFeedAt } from '../framing.ts'
+import { ResponseReader } from '../in-order-readers.ts'
 import { Effect } from './commands.ts'
 import type { Conversation } from './conversation.ts'
-import { LengthLine, Line } from './length-line.ts'
+import { isFound, LengthLine, Line } from './length-line.ts'
 import type { Telling } from './telling.ts'
 
 const newline = 0x0a
@@ -55,8 +57,8 @@ const longest = 2 ** 40
 /** Aggregates of unknown length inside of each other, at most. */
 const mostStreams = 8
 
-/** What a server sends. Only the outermost level of a message is told; what it holds is counted and passed over. */
-export class Replies {
+/** What a server sends. Only the outermost level of a message is read; values inside it are counted and passed over. */
+export class Replies extends ResponseReader {
   private readonly telling: Telling
   private readonly conversation: Conversation
   private readonly line = new LengthLine()
@@ -75,70 +77,42 @@ export class Replies {
   /** A confirmation said that no subscription is left. */
   private noneLeft = false
   private startOffset = 0
-  private lostNs = -1
-  private hopeful = false
   private pushed: Message | undefined
 
   constructor(telling: Telling, conversation: Conversation) {
+    super(conversation)
     this.telling = telling
     this.conversation = conversation
   }
 
-  read(flow: ByteFlow): void {
-    const { conversation } = this
-    const { order } = conversation
-    if (flow.broken) {
-      const found = this.opens(flow)
-      this.hopeful = found === Line.part
-      if (found === Line.part) return
-      if (found === Line.bad) {
-        order.stray()
-        order.answered(flow.nowNs, endsLine(flow))
-        flow.at = flow.end
-        return
-      }
-      flow.broken = false
-    }
-    while (flow.at < flow.end && this.step(flow));
-    if (!flow.broken) order.answered(flow.nowNs, this.values === 0 && flow.at === flow.end)
+  protected get begun(): boolean {
+    return this.values > 0
   }
 
-  lost(flow: ByteFlow): void {
-    this.lostNs = flow.nowNs
-    this.conversation.order.lostResponses(this.values > 0)
-    this.forget()
-  }
-
-  /** Whether a reply that somebody waits for begins here. */
-  private opens(flow: ByteFlow): Line {
-    const { bytes, at, end } = flow
-    const { order } = this.conversation
-    if (order.blind || !order.expects) return Line.bad
-    if (!this.hopeful && (!flow.atCall || flow.nowNs === this.lostNs)) return Line.bad
+  /** Whether a reply that a request waits for begins here. */
+  protected opens({ bytes, at, end }: ByteFlow): boolean | undefined {
     switch (bytes[at]) {
       case Type.simple:
       case Type.error:
-        if (at + 1 === end) return Line.part
-        return bytes[at + 1]! >= 0x20 && bytes[at + 1]! < 0x7f ? Line.whole : Line.bad
+        return at + 1 === end ? undefined : bytes[at + 1]! >= 0x20 && bytes[at + 1]! < 0x7f
       case Type.integer:
       case Type.bulk:
       case Type.array:
       case Type.map:
       case Type.set:
-        return this.line.read(bytes, at + 1, end)
+        return isFound(this.line.read(bytes, at + 1, end))
       default:
-        return Line.bad
+        return false
     }
   }
 
-  /** Reads one value's beginning or end. False: more bytes are needed. */
-  private step(flow: ByteFlow): boolean {
-    if (this.conversation.order.over) return false
+  /** Reads one value's beginning or end. */
+  protected step(flow: ByteFlow): boolean {
     if (this.inLine) return this.passLine(flow)
     if (this.atEnd) return this.stringEnd(flow)
     if (this.values === 0 && !this.open(flow)) return false
     const { bytes, at } = flow
-    if (this.inChunks && bytes[at] !== Type.chunk) return this.contradict(flow)
+    if (this.inChunks && bytes[at] !== Type.chunk) return this.fault(flow)
     switch (bytes[at]) {
       case Type.simple:
       case Type.integer:
@@ -164,7 +138,7 @@ export class Replies {
       case Type.end:
         return this.streamEnd(flow)
       default:
-        return this.contradict(flow)
+        return this.fault(flow)
     }
   }
 
@@ -195,7 +169,7 @@ export class Replies {
 
   /** The request that the message is about. */
   private get answered(): Operation | undefined {
-    const { first } = this.conversation.order
+    const { first } = this.order
     if (this.message === Message.reply) return first
     return this.message === Message.confirmation && first?.id === Effect.subscribe ? first : undefined
   }
@@ -222,7 +196,7 @@ export class Replies {
   private text(flow: ByteFlow): boolean {
     const { bytes, at, end } = flow
     if (bytes[at] === Type.integer && this.message === Message.confirmation) {
-      if (lineEnd(bytes, at, end) === end && end - at < longestInteger) return false
+      if (lineFeedAt(bytes, at, end) === end && end - at < longestInteger) return false
       this.noneLeft = bytes[at + 1] === zero
     }
     this.outermost = false
@@ -230,9 +204,7 @@ export class Replies {
   }
 
   private passLine(flow: ByteFlow): boolean {
-    const stop = lineEnd(flow.bytes, flow.at, flow.end)
-    this.inLine = stop === flow.end
-    flow.at = this.inLine ? stop : stop + 1
+    this.inLine = !this.restOfLine(flow)
     if (!this.inLine) this.valueEnd(flow)
     return true
   }
@@ -240,7 +212,7 @@ export class Replies {
   private error(flow: ByteFlow): boolean {
     const { bytes, at, end } = flow
     if (this.outermost && this.message === Message.reply) {
-      const stop = lineEnd(bytes, at, end)
+      const stop = lineFeedAt(bytes, at, end)
       if (stop === end && end - at <= errorText) return false
       this.describeError(bytes, at + 1, stop)
     }
@@ -252,7 +224,7 @@ export class Replies {
     const { line } = this
     const found = line.read(bytes, at + 1, end)
     if (found === Line.part) return false
-    if (found === Line.bad || line.value > longest) return this.contradict(flow)
+    if (found === Line.bad || line.value > longest) return this.fault(flow)
     if (bytes[at] === Type.bulkError && this.outermost && this.message === Message.reply && line.value > 0) {
       const stop = line.next + Math.min(line.value, errorText)
       if (stop > end) return false
@@ -272,11 +244,7 @@ export class Replies {
   }
 
   private stringEnd(flow: ByteFlow): boolean {
-    const { bytes, at, end } = flow
-    if (bytes[at] !== carriageReturn) return this.contradict(flow)
-    if (at + 1 === end) return false
-    if (bytes[at + 1] !== newline) return this.contradict(flow)
-    flow.at = at + 2
+    if (!this.lineBreak(flow)) return false
     this.atEnd = false
     if (!this.inChunks) this.valueEnd(flow)
     return true
@@ -285,11 +253,10 @@ export class Replies {
   /** RESP3: a piece of a string whose length was not known; the one without bytes is the last. */
   private chunk(flow: ByteFlow): boolean {
     const { line } = this
-    if (!this.inChunks) return this.contradict(flow)
+    if (!this.inChunks) return this.fault(flow)
     const found = line.read(flow.bytes, flow.at + 1, flow.end)
     if (found === Line.part) return false
-    if (found === Line.bad || line.streamed || line.value < 0 || line.value > longest)
-      return this.contradict(flow)
+    if (found === Line.bad || line.streamed || line.value < 0 || line.value > longest) return this.fault(flow)
     flow.at = line.next
     if (line.value > 0) {
       flow.skip(line.value)
@@ -306,8 +273,8 @@ export class Replies {
     const type = flow.bytes[flow.at]
     const found = line.read(flow.bytes, flow.at + 1, flow.end)
     if (found === Line.part) return false
-    if (found === Line.bad || line.value > longest) return this.contradict(flow)
-    if (line.streamed && (this.depth === mostStreams || type === Type.attribute)) return this.contradict(flow)
+    if (found === Line.bad || line.value > longest) return this.fault(flow)
+    if (line.streamed && (this.depth === mostStreams || type === Type.attribute)) return this.fault(flow)
     flow.at = line.next
     if (line.streamed) {
       this.outermost = false
@@ -325,9 +292,9 @@ export class Replies {
 
   private streamEnd(flow: ByteFlow): boolean {
     const { bytes, at, end } = flow
-    if (this.depth === 0) return this.contradict(flow)
+    if (this.depth === 0) return this.fault(flow)
     if (end - at < 3) return false
-    if (bytes[at + 1] !== carriageReturn || bytes[at + 2] !== newline) return this.contradict(flow)
+    if (bytes[at + 1] !== carriageReturn || bytes[at + 2] !== newline) return this.fault(flow)
     flow.at = at + 3
     // The aggregate was counted when it began.
     this.values = this.behind[--this.depth]! + 1
@@ -341,7 +308,7 @@ export class Replies {
   }
 
   private messageEnd(flow: ByteFlow): void {
-    const { order } = this.conversation
+    const { order } = this
     if (this.message === Message.reply) {
       const operation = order.answer(flow)
       if (operation !== undefined) this.finish(flow, operation)
@@ -355,7 +322,7 @@ export class Replies {
   }
 
   private finish(flow: ByteFlow, operation: Operation): void {
-    const { conversation } = this
+    const { conversation, order } = this
     const failed = operation.call.error !== ''
     const effect = operation.id
     operation.responseBytes = Math.max(0, flow.offset - this.startOffset)
@@ -367,50 +334,26 @@ export class Replies {
       conversation.monitoring = false
       conversation.subscribed = false
     }
-    conversation.order.agree()
-    conversation.order.connection.end(operation)
-    if (effect === Effect.replicate && !failed) conversation.order.refuse()
+    order.agree()
+    order.connection.end(operation)
+    if (effect === Effect.replicate && !failed) order.refuse()
   }
 
   private describeError(bytes: Buffer, start: number, end: number): void {
-    const first = this.conversation.order.first
+    const { first } = this.order
     if (first !== undefined && first.call.error === '')
       this.telling.describeError(first.call, bytes, start, end)
   }
 
-  private contradict(flow: ByteFlow): boolean {
-    const { conversation } = this
-    const awaited = conversation.order.expects
-    this.forget()
-    flow.at = flow.end
-    flow.broken = true
-    conversation.order.answered(flow.nowNs, false)
-    conversation.order.lostResponses(false)
-    if (awaited) conversation.order.contradict()
-    return false
-  }
-
-  private forget(): void {
+  protected reset(): void {
     this.values = 0
     this.depth = 0
     this.inLine = false
     this.atEnd = false
     this.inChunks = false
-    this.hopeful = false
   }
 }
 
 function isDigit(byte: number): boolean {
   return byte >= zero && byte <= 0x39
-}
-
-/** Where the newline stands; `end` where there is none. */
-function lineEnd(bytes: Buffer, from: number, end: number): number {
-  let at = from
-  while (at < end && bytes[at] !== newline) at++
-  return at
-}
-
-function endsLine(flow: ByteFlow): boolean {
-  return flow.bytes[flow.end - 1] === newline
 }

@@ -1,12 +1,13 @@
 import type { ByteFlow } from '../../lib/byte-flow.ts'
+import { lineFeedAt } from '../framing.ts'
+import { RequestReader } from '../in-order-readers.ts'
 import { type Command, Effect, isLetter, otherCommand } from './commands.ts'
 import type { Conversation } from './conversation.ts'
-import { LengthLine, Line } from './length-line.ts'
+import { isFound, LengthLine, Line } from './length-line.ts'
 import type { Telling } from './telling.ts'
 
 const array = 0x2a
 const bulk = 0x24
-const newline = 0x0a
 const carriageReturn = 0x0d
 
 /** What Redis takes of an inline command is 64 KiB; people type less. */
@@ -19,7 +20,7 @@ const longestArgument = 2 ** 40
 const Reply = { on: 0, off: 1, skip: 2 } as const
 
 /** The commands that a client sends: arrays of bulk strings, or lines. */
-export class Requests {
+export class Requests extends RequestReader {
   private readonly telling: Telling
   private readonly conversation: Conversation
   private readonly line = new LengthLine()
@@ -35,63 +36,50 @@ export class Requests {
   private asksReply = ''
   private replies: 0 | 1 | 2 = Reply.on
   private startOffset = 0
-  private lostNs = -1
-  /** Bytes were left that may be a request's beginning, while framing is lost. */
-  private hopeful = false
 
   constructor(telling: Telling, conversation: Conversation) {
+    super(conversation)
     this.telling = telling
     this.conversation = conversation
   }
 
-  read(flow: ByteFlow): void {
-    const { order } = this.conversation
-    let begins = flow.atCall && this.left === 0
-    if (flow.broken) {
-      const found = this.opens(flow)
-      this.hopeful = found === Line.part
-      if (found === Line.part) return
-      if (found === Line.bad) {
-        order.asked(false)
-        flow.at = flow.end
-        return
-      }
-      flow.broken = false
-      begins = true
-    }
-    order.asked(begins)
-    while (flow.at < flow.end) if (!(this.left === 0 ? this.begin(flow) : this.argument(flow))) return
-  }
-
-  lost(flow: ByteFlow): void {
-    this.lostNs = flow.nowNs
-    this.hopeful = false
+  override lost(flow: ByteFlow): void {
     // Its command is known: it is one request, and will have its reply.
     if (this.left > 0 && (this.atEnd || this.left < this.count)) this.finish(flow, flow.received)
-    else this.conversation.order.letGo()
-    this.left = 0
-    this.atEnd = false
+    else this.order.letGo()
+    this.reset()
     // Another database may have been chosen.
     this.conversation.database = ''
-    this.conversation.order.lostRequests()
+    super.lost(flow)
   }
 
-  /** Whether a request begins here for sure: by the call's start and the first two lines. */
-  private opens(flow: ByteFlow): Line {
-    const { bytes, at, end } = flow
-    if (!this.hopeful && (!flow.atCall || flow.nowNs === this.lostNs)) return Line.bad
-    if (bytes[at] !== array) return Line.bad
-    const count = this.line.read(bytes, at + 1, end)
-    if (count !== Line.whole) return count
-    if (this.line.streamed || this.line.value < 1) return Line.bad
-    const second = this.line.next
-    if (second === end) return Line.part
-    if (bytes[second] !== bulk) return Line.bad
-    const length = this.line.read(bytes, second + 1, end)
-    if (length !== Line.whole) return length
-    if (this.line.streamed || this.line.value < 1 || this.line.value > longestWord) return Line.bad
-    if (this.line.next === end) return Line.part
-    return isLetter(bytes[this.line.next]!) ? Line.whole : Line.bad
+  protected get begun(): boolean {
+    return this.left > 0
+  }
+
+  protected reset(): void {
+    this.left = 0
+    this.atEnd = false
+  }
+
+  /** For sure: by the first two lines. */
+  protected opens({ bytes, at, end }: ByteFlow): boolean | undefined {
+    if (bytes[at] !== array) return false
+    const { line } = this
+    const count = line.read(bytes, at + 1, end)
+    if (count !== Line.whole) return isFound(count)
+    if (line.streamed || line.value < 1) return false
+    const second = line.next
+    if (second === end) return undefined
+    if (bytes[second] !== bulk) return false
+    const length = line.read(bytes, second + 1, end)
+    if (length !== Line.whole) return isFound(length)
+    if (line.streamed || line.value < 1 || line.value > longestWord) return false
+    return line.next === end ? undefined : isLetter(bytes[line.next]!)
+  }
+
+  protected step(flow: ByteFlow): boolean {
+    return this.left === 0 ? this.begin(flow) : this.argument(flow)
   }
 
   /** False: more bytes are needed. */
@@ -100,7 +88,7 @@ export class Requests {
     const { line } = this
     const found = line.read(flow.bytes, flow.at + 1, flow.end)
     if (found === Line.part) return false
-    if (found === Line.bad || line.streamed || line.value > mostArguments) return this.contradict(flow)
+    if (found === Line.bad || line.streamed || line.value > mostArguments) return this.fault(flow)
     // An empty array is no command, and gets no reply.
     if (line.value > 0) this.start(flow, line.value)
     this.conversation.certain = true
@@ -109,7 +97,7 @@ export class Requests {
   }
 
   private start(flow: ByteFlow, count: number): void {
-    const { order } = this.conversation
+    const { order } = this
     order.asking = order.connection.begin(flow)
     this.startOffset = flow.offset
     this.count = count
@@ -123,13 +111,12 @@ export class Requests {
   private argument(flow: ByteFlow): boolean {
     const { bytes, at, end } = flow
     if (this.atEnd) return this.argumentEnd(flow)
-    if (bytes[at] !== bulk) return this.contradict(flow)
+    if (bytes[at] !== bulk) return this.fault(flow)
     const { line } = this
     const found = line.read(bytes, at + 1, end)
     if (found === Line.part) return false
     const length = line.value
-    if (found === Line.bad || line.streamed || length < 0 || length > longestArgument)
-      return this.contradict(flow)
+    if (found === Line.bad || line.streamed || length < 0 || length > longestArgument) return this.fault(flow)
     const index = this.count - this.left
     if (length <= longestWord && this.matters(index)) {
       if (line.next + length > end) return false
@@ -142,11 +129,7 @@ export class Requests {
   }
 
   private argumentEnd(flow: ByteFlow): boolean {
-    const { bytes, at, end } = flow
-    if (bytes[at] !== carriageReturn) return this.contradict(flow)
-    if (at + 1 === end) return false
-    if (bytes[at + 1] !== newline) return this.contradict(flow)
-    flow.at = at + 2
+    if (!this.lineBreak(flow)) return false
     this.atEnd = false
     this.left--
     if (this.left === 0) this.finish(flow, flow.offset)
@@ -179,13 +162,12 @@ export class Requests {
   /** A command as people and health checks type it: a line of words. */
   private inline(flow: ByteFlow): boolean {
     const { bytes, at } = flow
-    let stop = at
-    while (stop < flow.end && bytes[stop] !== newline) stop++
-    if (stop === flow.end) return stop - at < longestInline ? false : this.contradict(flow)
+    const stop = lineFeedAt(bytes, at, flow.end)
+    if (stop === flow.end) return stop - at < longestInline ? false : this.fault(flow)
     const end = stop > at && bytes[stop - 1] === carriageReturn ? stop - 1 : stop
     if (end > at) {
       const count = wordsIn(bytes, at, end)
-      if (count === 0 || !isLetter(bytes[at]!)) return this.contradict(flow)
+      if (count === 0 || !isLetter(bytes[at]!)) return this.fault(flow)
       this.start(flow, count)
       this.inlineWords(bytes, at, end)
       this.left = 0
@@ -207,8 +189,7 @@ export class Requests {
 
   /** The request is whole; `endOffset`: of the byte behind it. */
   private finish(flow: ByteFlow, endOffset: number): void {
-    const { conversation, command } = this
-    const { order } = conversation
+    const { conversation, order, command } = this
     const { connection, asking: operation } = order
     order.asking = undefined
     const before = conversation.database
@@ -244,19 +225,6 @@ export class Requests {
     }
     if (this.replies !== Reply.skip) return this.replies === Reply.on
     this.replies = Reply.on
-    return false
-  }
-
-  private contradict(flow: ByteFlow): boolean {
-    const { order } = this.conversation
-    order.letGo()
-    this.left = 0
-    this.atEnd = false
-    this.hopeful = false
-    flow.at = flow.end
-    flow.broken = true
-    order.lostRequests()
-    order.contradict()
     return false
   }
 }

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { authority } from '../../lib/dialer.ts'
+import { bareHost, hostPort } from '../../lib/host-port.ts'
 import { printable } from './fetch-error.ts'
 
 /** A redirect may be as long as a head. */
@@ -33,7 +33,7 @@ export function targetPlace(text: string): TargetPlace | string {
 /** Where a redirect of a place leads (RFC 9110, section 10.2.2). */
 export function redirectedPlace(from: TargetPlace, location: string): TargetPlace | string {
   if (from.socketPath === '') {
-    const base = `${from.secure ? 'https' : 'http'}://${authority(from.host, from.port)}${from.path}`
+    const base = `${from.secure ? 'https' : 'http'}://${hostPort(from.host, from.port)}${from.path}`
     return URL.canParse(location, base) ? urlPlace(new URL(location, base).href) : 'Location is not a URL'
   }
   if (/^[a-z][\w+.-]*:|^\/\//i.test(location)) return urlPlace(location)
@@ -50,7 +50,7 @@ function urlPlace(text: string): TargetPlace | string {
   if (!secure && url.protocol !== 'http:')
     return `scheme ${url.protocol.slice(0, -1).slice(0, 32)} is not supported; use http or https`
   if (url.hostname === '') return 'host missing; use http://host:port/metrics'
-  const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
+  const host = bareHost(url.hostname)
   const port = url.port === '' ? (secure ? 443 : 80) : Number(url.port)
   return {
     secure,
@@ -58,7 +58,7 @@ function urlPlace(text: string): TargetPlace | string {
     port,
     socketPath: '',
     path: url.pathname + url.search,
-    origin: `${url.protocol}//${authority(host, port)}`,
+    origin: `${url.protocol}//${hostPort(host, port)}`,
     // Without the usual port (RFC 9110, section 4.2.3).
     hostField: url.host,
     user: userOf(url),

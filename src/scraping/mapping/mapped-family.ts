@@ -1,4 +1,5 @@
 import type { Attributes } from '../../model/attributes.ts'
+import type { ReasonAt } from '../../model/drop-reasons.ts'
 import type { Metric } from '../../model/metric.ts'
 import type { Scope } from '../../model/resource.ts'
 import type { Family, LineExemplar } from '../exposition.ts'
@@ -46,15 +47,7 @@ export interface DerivedNumber {
 }
 
 /** Why points go no further, as the accounting names it. */
-export type MappingLoss =
-  | 'bad_le'
-  | 'bad_quantile'
-  | 'duplicate_series'
-  | 'gauge_histogram'
-  | 'inconsistent_histogram'
-  | 'inconsistent_summary'
-  | 'no_count'
-  | 'unexpected_sample'
+export type MappingLoss = ReasonAt<'scraping'>
 
 export interface MappedFamily {
   /**

@@ -1,3 +1,4 @@
+import { bareHost } from '../../lib/host-port.ts'
 import { Attributes } from '../../model/attributes.ts'
 import type { Resource } from '../../model/resource.ts'
 import type { Target } from '../target.ts'
@@ -50,7 +51,7 @@ function addServer(attributes: Attributes, url: string): void {
   }
   if (!URL.canParse(url)) return
   const { protocol, hostname, port } = new URL(url)
-  attributes.set('server.address', hostname.replace(/^\[(.*)\]$/, '$1'))
+  attributes.set('server.address', bareHost(hostname))
   attributes.set('server.port', Number(port) || (protocol === 'https:' ? 443 : 80))
   attributes.set('url.scheme', protocol.slice(0, -1))
 }

@@ -1,4 +1,4 @@
-import { Turns } from '../../discovery/kubernetes/turns.ts'
+import { Turn } from '../../lib/turn.ts'
 
 const quote = 0x22
 const backslash = 0x5c
@@ -22,7 +22,7 @@ export async function* jsonElements(bytes: Buffer): AsyncIterableIterator<unknow
     yield* listOf(parse(bytes, 0, bytes.length))
     return
   }
-  const turns = new Turns()
+  const turn = new Turn(1)
   let depth = 0
   let inText = false
   let start = -1
@@ -53,8 +53,8 @@ export async function* jsonElements(bytes: Buffer): AsyncIterableIterator<unknow
         yield parse(bytes, start, at + 1)
         after = at + 1
         start = -1
-        const pausing = turns.next()
-        if (pausing) await pausing
+        const rest = turn.rest()
+        if (rest) await rest
       } else if (depth === 0) {
         if (byte !== 0x5d || !isBetween(bytes, after, at, space))
           throw new Error('an element of the list is not an object')

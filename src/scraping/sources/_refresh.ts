@@ -1,5 +1,5 @@
-import { pause } from '../../discovery/kubernetes/turns.ts'
 import { Backoff } from '../../lib/backoff.ts'
+import { pause } from '../../lib/pause.ts'
 
 const firstRetryMs = 1_000
 

@@ -1,4 +1,4 @@
-import { Turns } from '../../discovery/kubernetes/turns.ts'
+import { Turn } from '../../lib/turn.ts'
 import { isTooMuch, tooManyTokens, withoutStacks } from '../../lib/yaml-size.ts'
 
 /** About what is parsed within two milliseconds. */
@@ -37,13 +37,13 @@ export async function* yamlElements(text: string): AsyncIterableIterator<unknown
     if (!Array.isArray(value)) throw new Error('not a list')
     return value
   }
-  const turns = new Turns()
+  const turn = new Turn(1)
   let line = 0
   for (const part of partsOf(text)) {
     yield* listOf(part, line)
     line += part.split('\n').length - 1
-    const pausing = turns.next()
-    if (pausing) await pausing
+    const rest = turn.rest()
+    if (rest) await rest
   }
 }
 

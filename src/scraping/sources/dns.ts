@@ -1,8 +1,8 @@
 import { Resolver } from 'node:dns/promises'
+import { hostPort } from '../../lib/host-port.ts'
 import { readSmallFile } from '../../lib/small-file.ts'
 import type { TargetGroup } from '../scrape-job.ts'
 import type { SettingsOf, SourceKind, SourceOptions, TargetSource, TargetSourceState } from '../source.ts'
-import { hostPort } from './_labels.ts'
 import { refresh } from './_refresh.ts'
 import { ToldGroups } from './_told-groups.ts'
 

@@ -2,11 +2,12 @@ import { EngineClient, EngineError } from '../../discovery/docker/engine-client.
 import { enginePlace } from '../../discovery/docker/engine-places.ts'
 import { meetEngine } from '../../discovery/docker/engine-session.ts'
 import { parseDockerAddress, shownDockerAddress } from '../../lib/docker-address.ts'
+import { hostPort } from '../../lib/host-port.ts'
 import { isObject, type JsonObject, listOf, objectOf, textOf } from '../../lib/json-fields.ts'
 import type { TargetGroup } from '../scrape-job.ts'
 import type { SettingsOf, SourceKind, SourceOptions, TargetSource, TargetSourceState } from '../source.ts'
 import { jsonElements } from './_json-list.ts'
-import { hostPort, labelPart } from './_labels.ts'
+import { labelPart } from './_labels.ts'
 import { refresh } from './_refresh.ts'
 import { ToldGroups } from './_told-groups.ts'
 

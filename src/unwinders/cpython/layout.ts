@@ -1,5 +1,6 @@
 import type { ElfFile } from '../../lib/elf/elf-file.ts'
-import { ElfError, u64 } from '../../lib/elf/elf-format.ts'
+import { ElfError } from '../../lib/elf/elf-format.ts'
+import { u64 } from '../../lib/u64.ts'
 import { findSymbols } from '../symbol-search.ts'
 
 /** Where things stand in CPython's structures, in bytes. */

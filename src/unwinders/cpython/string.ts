@@ -1,4 +1,5 @@
 import { type ProcessMemory, pointerAt } from '../../kernel/process-memory.ts'
+import { u64 } from '../../lib/u64.ts'
 import type { PythonLayout } from './layout.ts'
 
 const mostCharacters = 1024
@@ -26,7 +27,7 @@ export function readString(
   const head = memory.read(object, headBytes)
   if (head === undefined || pointerAt(head, typeOffset) !== stringType) return undefined
   const { width, isCompact, isAscii } = stateOf(head.readUInt32LE(stateOffset))
-  const length = head.readUInt32LE(lengthOffset) + head.readUInt32LE(lengthOffset + 4) * 4294967296
+  const length = u64(head, lengthOffset)
   // Names of code are made by the compiler, which makes no other ones.
   if (!isCompact || ![1, 2, 4].includes(width)) return undefined
   if (length === 0) return ''

@@ -10,7 +10,7 @@ export const agentAlerts: RuleGroup = {
   rules: [
     alert('SvcDown', 'critical', '5m', 'up == 0 and on (job, instance) max_over_time(svc_config_info[6h])', {
       summary: `svc on ${on} does not answer`,
-      description: 'It answered within the last 6 hours. Nothing of this host is seen meanwhile.',
+      description: 'It answered within the last 6 hours. This host is not observed until svc runs again.',
     }),
     alert(
       'SvcItemsDropped',
@@ -19,18 +19,18 @@ export const agentAlerts: RuleGroup = {
       'svc:items_dropped:increase15m / on (job, instance, signal) group_left svc:items_collected:increase15m > 0.001',
       {
         summary: `svc on ${on} loses {{ $labels.signal }}: {{ $labels.reason }}`,
-        description: `${value.percent} of what was collected in 15 minutes was lost for this reason.`,
+        description: `${value.percent} of the items collected in 15 minutes were lost for this reason.`,
       },
     ),
     alert(
       'SvcQueueFillsUp',
       'warning',
       '10m',
-      // A full queue grows no more, for what is oldest is thrown away: it must not look fixed.
+      // A full queue does not grow, because the oldest data is dropped: it must not look fixed.
       'svc_disk_queue_bytes > 0.2 * svc_disk_queue_max_bytes and predict_linear(svc_disk_queue_bytes[30m], 4 * 3600) > svc_disk_queue_max_bytes or svc_disk_queue_bytes > 0.9 * svc_disk_queue_max_bytes',
       {
         summary: `the queue of svc on ${on} is full, or will be within 4 hours`,
-        description: `It holds ${value.bytes}. The receiver is away or too slow; when the queue is full, the oldest data is lost.`,
+        description: `It has ${value.bytes}. The receiver is down or too slow; when the queue is full, the oldest data is lost.`,
       },
     ),
     alert(
@@ -40,7 +40,7 @@ export const agentAlerts: RuleGroup = {
       'sum by (job, instance, endpoint, signal_type) (rate(svc_export_errors_total{error_type!="unimplemented"}[5m])) > 0 unless on (job, instance, endpoint, signal_type) rate(svc_export_requests_total{status="success"}[5m]) > 0',
       {
         summary: `svc on ${on} cannot send {{ $labels.signal_type }} to {{ $labels.endpoint }}`,
-        description: 'No request succeeded. What is collected waits in the queue.',
+        description: 'No request succeeded. Collected data waits in the queue.',
       },
     ),
     alert('SvcDiskQueueDegraded', 'warning', '5m', 'svc_disk_queue_degraded == 1', {
@@ -55,22 +55,22 @@ export const agentAlerts: RuleGroup = {
       'rate(svc_ebpf_ringbuf_lost_total[5m]) / (rate(svc_ebpf_ringbuf_events_total[5m]) + rate(svc_ebpf_ringbuf_lost_total[5m])) > 0.01',
       {
         summary: `svc on ${on} loses ${value.percent} of the kernel's records`,
-        description:
-          'The ring buffer is full: spans are missing. Request metrics count these calls all the same.',
+        description: 'The ring buffer is full: spans are missing. Request metrics still count these calls.',
       },
     ),
     alert('SvcMemoryHigh', 'warning', '15m', `svc_process_resident_memory_bytes > 0.9 * ${memoryLimit}`, {
-      summary: `svc on ${on} is near its limit of memory`,
-      description: `It has ${value.bytes} of 512MiB, the limit of its unit and chart. Beyond that the kernel kills it.`,
+      summary: `svc on ${on} is near its memory limit`,
+      description: `It uses ${value.bytes} of 512MiB, the limit of its unit and chart. Above it the kernel kills the agent.`,
     }),
     alert('SvcDegraded', 'warning', '15m', 'svc_degraded{subsystem!~"export.*|queue"} > 0', {
-      summary: `svc on ${on} does less than asked: {{ $labels.subsystem }}`,
+      summary: `svc on ${on} is degraded: {{ $labels.subsystem }}`,
       description:
-        'A part did not start or is limited. svc status on the host tells the reason and the hint.',
+        'A part did not start or is limited. svc status on the host shows the reason and the hint.',
     }),
     alert('SvcReloadFailed', 'warning', '5m', 'svc_config_last_reload_successful == 0', {
-      summary: `svc on ${on} refused its new configuration`,
-      description: 'The one before runs on. svc validate tells each mistake with its line.',
+      summary: `svc on ${on} rejected its new configuration`,
+      description:
+        'The previous configuration is still active. svc validate reports each mistake with its line.',
     }),
   ],
 }

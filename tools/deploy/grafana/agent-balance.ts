@@ -13,7 +13,7 @@ const each = (legend: string, expr: (items: string, signal: string) => string) =
 const orNone = (expr: string) => `(${expr} or vector(0))`
 const rate = (name: string, by: string) => `sum by (${by}) (rate(svc_${name}{AGENT}[RATE]))`
 
-/** What was collected or found in the queue, less what left it and what is in it. */
+/** Items collected or found in the queue, minus items that left it and items in it. */
 const unaccounted = (items: string, signal: string) =>
   [
     `sum(svc_${items}_collected_total{AGENT}) + ${orNone(`sum(svc_export_queue_recovered_total{signal_type="${signal}",AGENT})`)}`,
@@ -25,10 +25,10 @@ const unaccounted = (items: string, signal: string) =>
 const glance: Row = {
   title: 'At a glance',
   panels: [
-    stat('Agents', 'Agents that answered the last scrape.', 'short', 'count(svc_config_info{AGENT})'),
+    stat('Agents', 'Agents that responded to the last scrape.', 'short', 'count(svc_config_info{AGENT})'),
     stat(
       'Items lost',
-      'Items of all signals that were lost in the time shown; what was to be left out is none of them.',
+      'Items of all signals lost in the time range, except intended losses.',
       'short',
       {
         '': Object.values(signalItems)
@@ -37,17 +37,17 @@ const glance: Row = {
       },
       { warn: 1, decimals: 0 },
     ),
-    stat('Items waiting', 'Items that wait for export.', 'short', 'sum(svc_export_queue_size{AGENT})'),
+    stat('Items waiting', 'Items waiting for export.', 'short', 'sum(svc_export_queue_size{AGENT})'),
     stat(
-      'Parts degraded',
-      'Subsystems that do not work, or do less than asked. svc status tells which, and the hint.',
+      'Degraded subsystems',
+      'Subsystems that do not work, or work only in part. svc status lists them with the hint.',
       'short',
       orNone('sum(svc_degraded{AGENT})'),
       { bad: 1 },
     ),
     stat(
       'CPU',
-      'CPUs that all agents use.',
+      'CPUs used by all agents.',
       'short',
       'sum(rate(svc_process_cpu_seconds_total{AGENT}[RATE]))',
       { decimals: 3 },
@@ -66,35 +66,35 @@ const balance: Row = {
   panels: [
     stat(
       'Unaccounted',
-      'Collected and recovered, less exported, dropped and queued. 0, or svc lost something without counting it: please report that.',
+      'Collected and recovered, minus exported, dropped and queued. If it is not 0, svc lost items without counting them: please report that.',
       'short',
       each('SIGNAL', unaccounted),
       { width: 24, bad: 1 },
     ),
     lines(
       'Collected',
-      'Items that were made or read, by signal.',
+      'Items that svc made or read, by signal.',
       'ops',
       each('SIGNAL', items => `sum(rate(svc_${items}_collected_total{AGENT}[RATE]))`),
       { min: 0 },
     ),
     lines(
       'Exported',
-      'Items that a receiver took, by signal and endpoint.',
+      'Items that a receiver accepted, by signal and endpoint.',
       'ops',
       each('SIGNAL {{endpoint}}', items => rate(`${items}_exported_total`, 'endpoint')),
       { min: 0 },
     ),
     lines(
       'Dropped',
-      'Items that were left out or lost, by signal and reason; no_endpoint and sampled are wanted.',
+      'Lost items, by signal and reason; no_endpoint and sampled are intended.',
       'ops',
       each('SIGNAL {{reason}}', items => rate(`${items}_dropped_total`, 'reason')),
       { min: 0 },
     ),
     lines(
       'Spans by protocol',
-      'Spans that were made, by protocol.',
+      'Spans, by protocol.',
       'ops',
       { '{{signal_type}}': rate('spans_collected_total', 'signal_type') },
       { min: 0 },

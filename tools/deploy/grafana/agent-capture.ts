@@ -1,4 +1,4 @@
-// What the agent takes from the kernel, and what it does with it before it is sent.
+// Data from the kernel, and its processing before export.
 import type { Row } from './dashboard.ts'
 import { lines, table } from './panel-kinds.ts'
 
@@ -9,14 +9,14 @@ export const captureRow: Row = {
   panels: [
     lines(
       'Programs loaded',
-      'eBPF programs by type. None: the kernel refused them, or nothing that needs them is on.',
+      'eBPF programs by type. None: the kernel rejected them, or no enabled feature needs them.',
       'short',
       { '{{program_type}}': 'sum by (program_type) (svc_ebpf_programs_loaded{AGENT})' },
       { min: 0 },
     ),
     lines(
       'Ring buffer',
-      'Records read from the ring, and those that found no room in it; requests stay in the metrics then.',
+      'Records read from the ring, and records lost because it was full; their requests are still in the metrics.',
       'ops',
       {
         read: 'sum(rate(svc_ebpf_ringbuf_events_total{AGENT}[RATE]))',
@@ -24,7 +24,7 @@ export const captureRow: Row = {
       },
       { min: 0 },
     ),
-    lines('Kernel side', 'What the programs in the kernel counted, by event.', 'ops', {
+    lines('Kernel side', 'Counters of the programs in the kernel, by event.', 'ops', {
       '{{event}}': rate('ebpf_capture_total', 'event'),
     }),
     lines(
@@ -36,7 +36,7 @@ export const captureRow: Row = {
     ),
     lines(
       'Spans joined',
-      'Server spans that found their client on this host, and that waited in vain.',
+      'Server spans whose client was found on this host, and those whose wait timed out.',
       'ops',
       {
         joined: 'sum(rate(svc_spans_joined_total{AGENT}[RATE]))',
@@ -46,7 +46,7 @@ export const captureRow: Row = {
     ),
     lines(
       'Request metrics without room',
-      'Calls without a series of their own.',
+      'Calls without their own series.',
       'ops',
       {
         overflow: 'sum(rate(svc_request_metrics_overflowed_total{AGENT}[RATE]))',
@@ -55,14 +55,14 @@ export const captureRow: Row = {
     ),
     lines(
       'Processors',
-      'What limits, rules and redaction did.',
+      'Results of limits, rules and redaction.',
       'ops',
       { '{{processor}} {{rule}} {{outcome}}': rate('processor_outcomes_total', 'processor, rule, outcome') },
       { min: 0 },
     ),
     table(
       'Degraded',
-      'Subsystems that do not work, or do less than asked, and how many reasons there are.',
+      'Subsystems that do not work, or work only in part, and the number of reasons.',
       'short',
       { Reasons: 'sum by (instance, subsystem) (svc_degraded{AGENT})' },
       { width: 12, height: 8 },

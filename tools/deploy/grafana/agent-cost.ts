@@ -10,21 +10,21 @@ const sources: Row = {
   panels: [
     lines(
       'Log records',
-      'Records that were read, by source.',
+      'Log records read, by source.',
       'ops',
       { '{{source}}': rate('log_records_total', 'source') },
       { min: 0 },
     ),
     lines(
       'Logs behind',
-      'Bytes of followed files that are not read yet.',
+      'Bytes of followed files not read yet.',
       'bytes',
       { '{{instance}}': 'svc_log_behind_bytes{AGENT}' },
       { min: 0 },
     ),
     lines(
       'Logs lost',
-      'Rotated files that were gone before they were read, and files that were cut.',
+      'Rotated files removed before they were read, and truncated files.',
       'short',
       {
         rotations: 'sum(increase(svc_log_lost_rotations_total{AGENT}[RATE]))',
@@ -34,21 +34,21 @@ const sources: Row = {
     ),
     lines(
       'Metadata',
-      '1 where a source of containers, pods or clouds answers.',
+      '1 if a source of containers, pods or clouds responds.',
       'short',
       { '{{instance}} {{source}}': 'svc_discovery_connected{AGENT}' },
       { min: 0, max: 1 },
     ),
     lines(
       'Targets',
-      'Scraped targets by how their last scrape went.',
+      'Scrape targets, by the result of their last scrape.',
       'short',
       { '{{health}}': 'sum by (health) (svc_scrape_targets{AGENT})' },
       { min: 0 },
     ),
     lines(
       'Scrapes',
-      'Scrapes that ended, failed, or were left out because the one before took too long.',
+      'Scrapes that succeeded, failed, or were skipped because the previous one took too long.',
       'ops',
       {
         all: 'sum(rate(svc_scrapes_total{AGENT}[RATE]))',
@@ -65,7 +65,7 @@ const own: Row = {
   panels: [
     lines(
       'CPU',
-      'CPUs that each agent uses.',
+      'CPUs used by each agent.',
       'short',
       { '{{instance}}': 'rate(svc_process_cpu_seconds_total{AGENT}[RATE])' },
       { min: 0, decimals: 3 },
@@ -79,14 +79,14 @@ const own: Row = {
     ),
     lines(
       'Open files',
-      'File descriptors that each agent has open.',
+      'Open file descriptors of each agent.',
       'short',
       { '{{instance}}': 'svc_process_open_fds{AGENT}' },
       { min: 0 },
     ),
     lines(
       'Reloads',
-      'Reloads of the configuration by result, and whether the last one was taken.',
+      'Reloads of the configuration by result, and whether the last one succeeded.',
       'short',
       {
         '{{instance}} {{result}}': 'increase(svc_config_reloads_total{AGENT}[RATE])',
@@ -96,18 +96,18 @@ const own: Row = {
     ),
     table(
       'Configurations',
-      'Agents by the hash of the configuration that runs, and when it was taken up.',
+      'Agents by the hash of the active configuration, and when it was loaded.',
       'short',
       {
         Agents: 'count by (hash) (svc_config_info{AGENT})',
-        'Last taken up':
+        'Last loaded':
           'max by (hash) (svc_config_last_reload_success_timestamp_seconds{AGENT} * on (job, instance) group_left (hash) svc_config_info{AGENT}) * 1000',
       },
-      { width: 12, height: 8, units: { 'Last taken up': 'dateTimeAsIso' } },
+      { width: 12, height: 8, units: { 'Last loaded': 'dateTimeAsIso' } },
     ),
     lines(
       'API',
-      'Answers of the management API, and requests that it refused.',
+      'Responses of the management API, and rejected requests.',
       'reqps',
       {
         '{{code}}': rate('api_responses_total', 'code'),

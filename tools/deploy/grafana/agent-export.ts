@@ -1,4 +1,4 @@
-// How the agent sends, and what waits.
+// Export and queues of the agent.
 import type { Row } from './dashboard.ts'
 import { lines } from './panel-kinds.ts'
 
@@ -21,7 +21,7 @@ const exporting: Row = {
     ),
     lines(
       'Errors',
-      'Requests that failed, by what the receiver or the network said.',
+      'Failed requests, by the error of the receiver or the network.',
       'reqps',
       {
         '{{endpoint}} {{signal_type}} {{error_type}}': rate(
@@ -33,7 +33,7 @@ const exporting: Row = {
     ),
     lines(
       'Latency',
-      'Time of an export request: half of them and 19 in 20 took no longer.',
+      'Duration of an export request: median and 95th percentile.',
       's',
       {
         'p50 {{endpoint}}': `histogram_quantile(0.5, ${rate('export_latency_seconds_bucket', 'le, endpoint')})`,
@@ -42,7 +42,7 @@ const exporting: Row = {
       { min: 0 },
     ),
     lines(
-      'Items in a request',
+      'Items per request',
       'Mean number of items.',
       'short',
       {
@@ -58,28 +58,28 @@ const queue: Row = {
   panels: [
     lines(
       'Items waiting',
-      'Items that wait for export.',
+      'Items waiting for export.',
       'short',
       { '{{signal_type}}': 'sum by (signal_type) (svc_export_queue_size{AGENT})' },
       { min: 0 },
     ),
     lines(
       'Bytes waiting',
-      'Bytes that wait, in memory or on disk.',
+      'Bytes waiting, in memory or on disk.',
       'bytes',
       { '{{signal_type}}': 'sum by (signal_type) (svc_export_queue_bytes{AGENT})' },
       { min: 0 },
     ),
     lines(
       'Disk queue',
-      'How full the queue on disk is. At its end the oldest data goes.',
+      'How full the disk queue is. When it is full, the oldest data is dropped.',
       'percentunit',
       { '{{instance}}': 'svc_disk_queue_bytes{AGENT} / (svc_disk_queue_max_bytes{AGENT} > 0)' },
       { min: 0, max: 1 },
     ),
     lines(
       'Time until the disk queue is full',
-      'At the growth of the last ten minutes; nothing where it does not grow.',
+      'At the growth rate of the last ten minutes; no data if it does not grow.',
       's',
       {
         '{{instance}}':
@@ -88,15 +88,15 @@ const queue: Row = {
       { min: 0 },
     ),
     lines(
-      'Disk does not take it',
-      '1 while batches are kept in memory because the disk refuses them.',
+      'Disk rejects writes',
+      '1 while batches are kept in memory because writing to the disk fails.',
       'short',
       { '{{instance}}': 'svc_disk_queue_degraded{AGENT}' },
       { min: 0, max: 1 },
     ),
     lines(
       'Recovered',
-      'Items that a former process had left in the queue.',
+      'Items that a previous process left in the queue.',
       'short',
       { '{{signal_type}}': 'sum by (signal_type) (svc_export_queue_recovered_total{AGENT})' },
       { min: 0 },

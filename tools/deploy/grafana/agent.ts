@@ -1,4 +1,4 @@
-// The agent itself: whether all that it collected arrives, and what that costs.
+// The agent itself: delivery of the collected data, and its cost.
 import { balanceRows } from './agent-balance.ts'
 import { captureRow } from './agent-capture.ts'
 import { costRows } from './agent-cost.ts'
@@ -18,7 +18,7 @@ export const agent: Dashboard = {
   uid: 'svc-agent',
   title: 'svc / Agent',
   description:
-    "What svc collects, sends, queues and loses, and what it costs: the agent's own metrics, from its management API at :19090.",
+    "Collected, sent, queued and lost data, and svc's resource use: the agent's own metrics, from its management API at :19090.",
   variables: agentVariables,
   rows: [...balanceRows, ...exportRows, captureRow, ...costRows],
 }

@@ -12,7 +12,7 @@ const services: RuleGroup = {
       '10m',
       'service:http_server_errors:ratio_rate5m > 0.05 and service:http_server_requests:rate5m > 0.1',
       {
-        summary: '{{ or $labels.service_name $labels.job }} fails',
+        summary: '{{ or $labels.service_name $labels.job }} has many errors',
         description: `${value.percent} of its requests failed.`,
       },
     ),

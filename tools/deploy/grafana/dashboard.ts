@@ -3,7 +3,7 @@ import { type Panel, prometheus } from './panel.ts'
 
 export interface Row {
   readonly title: string
-  /** Folded at first: its queries run when somebody opens it. */
+  /** Folded at first: its queries run when it is opened. */
   readonly folded?: boolean
   readonly panels: readonly Panel[]
 }

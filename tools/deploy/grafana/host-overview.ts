@@ -1,4 +1,4 @@
-// What is seen first of a host: its state in numbers, then processor, memory, network and disks.
+// Overview of a host: its state in numbers, then processor, memory, network and disks.
 import type { Row } from './dashboard.ts'
 import { gauge, lines, stat } from './panel-kinds.ts'
 
@@ -19,7 +19,7 @@ const quick: Row = {
   panels: [
     gauge(
       'Pressure',
-      'Part of the time in which at least one task waited for CPU, memory or disks (PSI). Needs a kernel with PSI.',
+      'Share of the time in which at least one task waited for CPU, memory or disks (PSI). Needs a kernel with PSI.',
       'percentunit',
       {
         CPU: 'irate(node_pressure_cpu_waiting_seconds_total{HOST}[RATE])',
@@ -28,7 +28,7 @@ const quick: Row = {
       },
       { width: 4, max: 1, warn: 0.7, bad: 0.9 },
     ),
-    gauge('CPU Busy', 'Part of the time in which the CPUs were not idle.', 'percentunit', busy, share),
+    gauge('CPU Busy', 'Share of the time in which the CPUs were not idle.', 'percentunit', busy, share),
     gauge(
       'Sys Load',
       'Load of the last minute for each CPU.',
@@ -39,31 +39,25 @@ const quick: Row = {
     gauge('RAM Used', 'Memory that is not available to programs.', 'percentunit', ramUsed, share),
     gauge(
       'SWAP Used',
-      'Swap that is in use; nothing where there is no swap.',
+      'Swap in use; no data if there is no swap.',
       'percentunit',
       `${swapUsed} / (node_memory_SwapTotal_bytes{HOST} > 0)`,
       { max: 1, warn: 0.1, bad: 0.25 },
     ),
-    gauge('Root FS Used', 'Space of the root file system that is in use.', 'percentunit', rootUsed, share),
-    stat('CPU Cores', 'CPUs that are online.', 'short', cores, { width: 2 }),
-    stat(
-      'Uptime',
-      'Time since the kernel was started.',
-      's',
-      'node_time_seconds{HOST} - node_boot_time_seconds{HOST}',
-      {
-        width: 3,
-      },
-    ),
+    gauge('Root FS Used', 'Used space of the root file system.', 'percentunit', rootUsed, share),
+    stat('CPU Cores', 'Online CPUs.', 'short', cores, { width: 2 }),
+    stat('Uptime', 'Time since boot.', 's', 'node_time_seconds{HOST} - node_boot_time_seconds{HOST}', {
+      width: 3,
+    }),
     stat(
       'RootFS Total',
       'Size of the root file system.',
       'bytes',
       'max(node_filesystem_size_bytes{mountpoint="/",fstype!="rootfs",HOST})',
     ),
-    stat('RAM Total', 'Memory that the kernel has.', 'bytes', 'node_memory_MemTotal_bytes{HOST}'),
-    stat('SWAP Total', 'Swap that there is.', 'bytes', 'node_memory_SwapTotal_bytes{HOST}'),
-    stat('Tasks', 'Tasks that run or wait for a CPU now.', 'short', 'node_procs_running{HOST}'),
+    stat('RAM Total', 'Total memory.', 'bytes', 'node_memory_MemTotal_bytes{HOST}'),
+    stat('SWAP Total', 'Total swap.', 'bytes', 'node_memory_SwapTotal_bytes{HOST}'),
+    stat('Tasks', 'Tasks that are running or waiting for a CPU.', 'short', 'node_procs_running{HOST}'),
   ],
 }
 
@@ -72,7 +66,7 @@ const basic: Row = {
   panels: [
     lines(
       'CPU Basic',
-      'Where CPU time goes, as a part of all CPUs.',
+      'CPU time by mode, as a share of all CPUs.',
       'percentunit',
       {
         'Busy System': cpuOf('system'),
@@ -86,7 +80,7 @@ const basic: Row = {
     ),
     lines(
       'Memory Basic',
-      'Memory that programs use, what the kernel keeps of files, and what is free.',
+      'Memory used by programs, cached files, and free memory.',
       'bytes',
       {
         Total: 'node_memory_MemTotal_bytes{HOST}',
@@ -100,7 +94,7 @@ const basic: Row = {
     ),
     lines(
       'Network Traffic Basic',
-      'Bits in and out by device; loopback and the ends of containers left out.',
+      'Bits in and out by device, without loopback and container interfaces.',
       'bps',
       {
         'Rx {{device}}': `rate(node_network_receive_bytes_total{${real},HOST}[RATE]) * 8`,
@@ -110,7 +104,7 @@ const basic: Row = {
     ),
     lines(
       'Disk Space Used Basic',
-      'Part of each file system that is in use.',
+      'Used share of each file system.',
       'percentunit',
       {
         '{{mountpoint}}':

@@ -24,18 +24,18 @@ const sockstat: Row = {
   title: 'Network Sockstat',
   folded: true,
   panels: [
-    sockets('Sockstat TCP', 'Sockets of TCP by what they do.', 'short', [
+    sockets('Sockstat TCP', 'TCP sockets by state.', 'short', [
       'TCP_alloc',
       'TCP_inuse',
       'TCP_orphan',
       'TCP_tw',
     ]),
     sockets('Sockstat UDP', 'Sockets of UDP.', 'short', ['UDP_inuse', 'UDPLITE_inuse']),
-    sockets('Sockstat FRAG / RAW', 'Packets that are put together, and raw sockets.', 'short', [
+    sockets('Sockstat FRAG / RAW', 'Packets being reassembled, and raw sockets.', 'short', [
       'FRAG_inuse',
       'RAW_inuse',
     ]),
-    sockets('Sockstat Memory Size', 'Memory that the kernel has for sockets.', 'bytes', [
+    sockets('Sockstat Memory Size', 'Kernel memory for sockets.', 'bytes', [
       'TCP_mem_bytes',
       'UDP_mem_bytes',
       'FRAG_memory',
@@ -58,15 +58,10 @@ const protocols: Row = {
     netstat('UDP In / Out', 'Datagrams.', 'pps', ['Udp_InDatagrams', 'Udp_OutDatagrams'], {
       below: '.*Out.*',
     }),
-    netstat(
-      'TCP Errors',
-      'What went wrong with TCP: queues that were full, segments that were sent again, resets.',
-      'pps',
-      [
-        ...['TcpExt_ListenOverflows', 'TcpExt_ListenDrops', 'TcpExt_TCPSynRetrans', 'TcpExt_TCPTimeouts'],
-        ...['TcpExt_TCPRcvQDrop', 'Tcp_RetransSegs', 'Tcp_InErrs', 'Tcp_OutRsts'],
-      ],
-    ),
+    netstat('TCP Errors', 'TCP errors: full queues, retransmitted segments, resets.', 'pps', [
+      ...['TcpExt_ListenOverflows', 'TcpExt_ListenDrops', 'TcpExt_TCPSynRetrans', 'TcpExt_TCPTimeouts'],
+      ...['TcpExt_TCPRcvQDrop', 'Tcp_RetransSegs', 'Tcp_InErrs', 'Tcp_OutRsts'],
+    ]),
     netstat('UDP Errors', 'Datagrams without a listener, or without room.', 'pps', [
       'Udp_InErrors',
       'Udp_NoPorts',
@@ -75,16 +70,16 @@ const protocols: Row = {
     ]),
     lines(
       'TCP Connections',
-      'Connections that are established.',
+      'Established connections.',
       'short',
       { Established: 'node_netstat_Tcp_CurrEstab{HOST}' },
       { min: 0 },
     ),
-    netstat('TCP Direct Transition', 'Connections that this host began, and that it took.', 'ops', [
+    netstat('TCP Direct Transition', 'Connections that this host opened, and that it accepted.', 'ops', [
       'Tcp_ActiveOpens',
       'Tcp_PassiveOpens',
     ]),
-    netstat('TCP SynCookie', 'Cookies that were sent because a queue was full.', 'pps', [
+    netstat('TCP SynCookie', 'Cookies sent because a queue was full.', 'pps', [
       'TcpExt_SyncookiesSent',
       'TcpExt_SyncookiesRecv',
       'TcpExt_SyncookiesFailed',
@@ -105,14 +100,14 @@ const exporter: Row = {
   panels: [
     lines(
       'Node Exporter Scrape Time',
-      'Time that each collector took.',
+      'Duration of each collector.',
       's',
       { '{{collector}}': 'node_scrape_collector_duration_seconds{HOST}' },
       { min: 0 },
     ),
     lines(
       'Node Exporter Scrape',
-      '0 where a collector failed, or has nothing to read.',
+      '0 if a collector failed, or has no data.',
       'short',
       { '{{collector}}': 'node_scrape_collector_success{HOST}' },
       { min: 0, max: 1 },

@@ -17,7 +17,7 @@ export const resourceRow: Row = {
     ),
     lines(
       'Memory Stack',
-      'What memory is used for; the parts add up to all of it.',
+      'Memory by use; the parts add up to the total.',
       'bytes',
       {
         'Apps, kernel': `${memory('MemTotal')} - ${['MemFree', 'Buffers', 'Cached', 'Slab', 'PageTables', 'SwapCached'].map(memory).join(' - ')}`,
@@ -52,7 +52,7 @@ export const resourceRow: Row = {
     ),
     lines(
       'Disk IOps',
-      'Reads and writes that were completed.',
+      'Completed reads and writes.',
       'iops',
       {
         'Read {{device}}': `rate(node_disk_reads_completed_total{${disks},HOST}[RATE])`,
@@ -72,7 +72,7 @@ export const resourceRow: Row = {
     ),
     lines(
       'I/O Utilization',
-      'Part of the time in which a disk had something to do. A disk that serves many at once is not full at 100 %.',
+      'Share of the time in which a disk was busy. A disk that serves many requests in parallel is not saturated at 100 %.',
       'percentunit',
       { '{{device}}': `rate(node_disk_io_time_seconds_total{${disks},HOST}[RATE])` },
       { min: 0 },

@@ -13,7 +13,7 @@ const disk: Row = {
   panels: [
     lines(
       'Disk Read/Write IOps',
-      'Reads and writes that were completed.',
+      'Completed reads and writes.',
       'iops',
       {
         'Read {{device}}': rate('reads_completed_total'),
@@ -33,7 +33,7 @@ const disk: Row = {
     ),
     lines(
       'Disk Average Wait Time',
-      'Mean time of a request, waiting included.',
+      'Mean time of a request, including waiting.',
       's',
       {
         'Read {{device}}': mean('read_time_seconds_total', 'reads_completed_total'),
@@ -43,14 +43,14 @@ const disk: Row = {
     ),
     lines(
       'Average Queue Size',
-      'Requests that wait or are served, on average.',
+      'Mean number of requests waiting or being served.',
       'short',
       { '{{device}}': rate('io_time_weighted_seconds_total') },
       { min: 0 },
     ),
     lines(
       'Disk R/W Merged',
-      'Requests that were put together with others.',
+      'Requests merged with others.',
       'iops',
       {
         'Read {{device}}': rate('reads_merged_total'),
@@ -60,21 +60,21 @@ const disk: Row = {
     ),
     lines(
       'Time Spent Doing I/Os',
-      'Part of the time in which a disk had something to do.',
+      'Share of the time in which a disk was busy.',
       'percentunit',
       { '{{device}}': rate('io_time_seconds_total') },
       { min: 0 },
     ),
     lines(
       'Instantaneous Queue Size',
-      'Requests under way at the time of the scrape.',
+      'Requests in flight at the time of the scrape.',
       'short',
       { '{{device}}': `node_disk_io_now{${disks},HOST}` },
       { min: 0 },
     ),
     lines(
       'Disk IOps Discards and Flushes',
-      'Requests to forget blocks, and to write what disks keep back.',
+      'Requests to discard blocks, and to flush the disk cache.',
       'iops',
       {
         'Discard {{device}}': rate('discards_completed_total'),
@@ -91,21 +91,21 @@ const filesystem: Row = {
   panels: [
     lines(
       'Filesystem space available',
-      'Bytes that programs without rights may still write.',
+      'Bytes available to unprivileged programs.',
       'bytes',
       { '{{mountpoint}}': `node_filesystem_avail_bytes{${real},HOST}` },
       { min: 0 },
     ),
     lines(
       'File Nodes Free',
-      'Files that may still be made.',
+      'Free inodes.',
       'short',
       { '{{mountpoint}}': `node_filesystem_files_free{${real},HOST}` },
       { min: 0 },
     ),
     lines(
       'File Nodes Used',
-      'Part of the files that there may be.',
+      'Share of the inodes in use.',
       'percentunit',
       {
         '{{mountpoint}}': `1 - node_filesystem_files_free{${real},HOST} / (node_filesystem_files{${real},HOST} > 0)`,
@@ -114,7 +114,7 @@ const filesystem: Row = {
     ),
     lines(
       'Filesystem in ReadOnly / Error',
-      '1 where a file system is read-only, or could not be asked.',
+      '1 if a file system is read-only, or cannot be queried.',
       'short',
       {
         'Read-only {{mountpoint}}': `node_filesystem_readonly{${real},HOST}`,
@@ -122,14 +122,14 @@ const filesystem: Row = {
       },
       { min: 0, max: 1 },
     ),
-    table('File systems', 'All of them now.', 'bytes', {
+    table('File systems', 'Current values of all file systems.', 'bytes', {
       Used: `sum by (mountpoint, device, fstype) (node_filesystem_size_bytes{${real},HOST} - node_filesystem_avail_bytes{${real},HOST})`,
       Size: `sum by (mountpoint, device, fstype) (node_filesystem_size_bytes{${real},HOST})`,
       Available: `sum by (mountpoint, device, fstype) (node_filesystem_avail_bytes{${real},HOST})`,
     }),
     lines(
       'RAID',
-      'Disks of arrays of md that are missing.',
+      'Missing disks of md arrays.',
       'short',
       { '{{device}}': 'node_md_degraded{HOST}' },
       { min: 0 },

@@ -6,19 +6,19 @@ const timesync: Row = {
   title: 'System Timesync',
   folded: true,
   panels: [
-    lines('Time Synchronized Drift', 'How far the clock is from its source, and how far at most.', 's', {
+    lines('Time Synchronized Drift', 'Offset of the clock from its source, and the maximum error.', 's', {
       Offset: 'node_timex_offset_seconds{HOST}',
       'Estimated error': 'node_timex_estimated_error_seconds{HOST}',
       'Maximum error': 'node_timex_maxerror_seconds{HOST}',
     }),
-    lines('Time Synchronized Status', '1 where the clock follows a source.', 'short', {
+    lines('Time Synchronized Status', '1 if the clock is synchronised.', 'short', {
       Synchronized: 'node_timex_sync_status{HOST}',
       'Frequency adjustment': 'node_timex_frequency_adjustment_ratio{HOST}',
     }),
     lines('Time PLL Adjust', 'Time constant of the loop that adjusts the clock.', 'short', {
       'Time constant': 'node_timex_loop_time_constant{HOST}',
     }),
-    lines('Time Misc', 'Length of a tick of the clock, and the distance of TAI from UTC.', 's', {
+    lines('Time Misc', 'Length of a clock tick, and the offset of TAI from UTC.', 's', {
       Tick: 'node_timex_tick_seconds{HOST}',
       'TAI offset': 'node_timex_tai_offset_seconds{HOST}',
     }),
@@ -31,7 +31,7 @@ const misc: Row = {
   panels: [
     lines(
       'Context Switches / Interrupts',
-      'Changes from one task to another, and interrupts.',
+      'Context switches and interrupts.',
       'ops',
       {
         'Context switches': 'rate(node_context_switches_total{HOST}[RATE])',
@@ -41,7 +41,7 @@ const misc: Row = {
     ),
     lines(
       'System Load',
-      'Tasks that run or wait, averaged over 1, 5 and 15 minutes.',
+      'Running or waiting tasks, averaged over 1, 5 and 15 minutes.',
       'short',
       {
         '1m': 'node_load1{HOST}',
@@ -50,22 +50,22 @@ const misc: Row = {
       },
       { min: 0 },
     ),
-    lines('CPU Frequency', 'Clock of each CPU.', 'hertz', {
+    lines('CPU Frequency', 'Clock frequency of each CPU.', 'hertz', {
       'CPU {{cpu}}': 'node_cpu_scaling_frequency_hertz{HOST}',
     }),
-    lines('Schedule timeslices executed by each CPU', 'Turns that tasks had on each CPU.', 'ops', {
+    lines('Schedule timeslices executed by each CPU', 'Time slices of tasks on each CPU.', 'ops', {
       'CPU {{cpu}}': 'rate(node_schedstat_timeslices_total{HOST}[RATE])',
     }),
     lines(
       'Entropy',
-      'Bits of entropy that the kernel has.',
+      'Available entropy of the kernel, in bits.',
       'short',
       { Available: 'node_entropy_available_bits{HOST}' },
       { min: 0 },
     ),
     lines(
       'File Descriptors',
-      'Open files of all processes, and how many there may be.',
+      'Open files of all processes, and their limit.',
       'short',
       {
         Open: 'node_filefd_allocated{HOST}',
@@ -85,21 +85,21 @@ const hardware: Row = {
     }),
     lines(
       'Throttle cooling device',
-      'How much each device is slowed down to keep cool.',
+      'How much each device is throttled for cooling.',
       'short',
       { '{{name}} {{type}}': 'node_cooling_device_cur_state{HOST}' },
       { min: 0 },
     ),
     lines(
       'Power supply',
-      '1 where a power supply is online.',
+      '1 if a power supply is online.',
       'short',
       { '{{power_supply}}': 'node_power_supply_online{HOST}' },
       { min: 0, max: 1 },
     ),
     lines(
       'Memory errors',
-      'Errors of memory that were corrected, and that could not be (EDAC).',
+      'Corrected and uncorrected memory errors (EDAC).',
       'short',
       {
         'Corrected {{controller}}': 'increase(node_edac_correctable_errors_total{HOST}[RATE])',
@@ -123,21 +123,21 @@ const systemd: Row = {
     ),
     lines(
       'Systemd Failed Units',
-      'Units that failed, by name. Needs the collector systemd.',
+      'Failed units, by name. Needs the collector systemd.',
       'short',
       { '{{name}}': 'node_systemd_unit_state{state="failed",HOST} == 1' },
       { min: 0 },
     ),
     lines(
       'Systemd Sockets Current',
-      'Connections to sockets of systemd. Needs the collector systemd.',
+      'Current connections to sockets of systemd. Needs the collector systemd.',
       'short',
       { '{{name}}': 'node_systemd_socket_current_connections{HOST}' },
       { min: 0 },
     ),
     lines(
       'Systemd Sockets Accepted',
-      'Connections that sockets of systemd took. Needs the collector systemd.',
+      'Connections accepted by sockets of systemd. Needs the collector systemd.',
       'ops',
       { '{{name}}': 'rate(node_systemd_socket_accepted_connections_total{HOST}[RATE])' },
       { min: 0 },

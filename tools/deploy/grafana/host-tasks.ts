@@ -1,4 +1,4 @@
-// What tasks wait for, and processes.
+// Pressure (PSI), and processes.
 import type { Row } from './dashboard.ts'
 import { lines } from './panel-kinds.ts'
 
@@ -10,14 +10,14 @@ const psi: Row = {
   panels: [
     lines(
       'CPU Pressure',
-      'Part of the time in which tasks waited for a CPU.',
+      'Share of the time in which tasks waited for a CPU.',
       'percentunit',
       { some: pressure('cpu', 'waiting') },
       { min: 0 },
     ),
     lines(
       'Memory Pressure',
-      'Part of the time in which some or all tasks waited for memory.',
+      'Share of the time in which some or all tasks waited for memory.',
       'percentunit',
       {
         some: pressure('memory', 'waiting'),
@@ -27,7 +27,7 @@ const psi: Row = {
     ),
     lines(
       'I/O Pressure',
-      'Part of the time in which some or all tasks waited for disks.',
+      'Share of the time in which some or all tasks waited for disks.',
       'percentunit',
       {
         some: pressure('io', 'waiting'),
@@ -37,7 +37,7 @@ const psi: Row = {
     ),
     lines(
       'IRQ Pressure',
-      'Part of the time that interrupts took from tasks (Linux 6.1).',
+      'Share of the time that interrupts took from tasks (Linux 6.1).',
       'percentunit',
       { all: pressure('irq', 'stalled') },
       { min: 0 },
@@ -51,7 +51,7 @@ const processes: Row = {
   panels: [
     lines(
       'Processes Status',
-      'Processes that run, and those that wait for a disk.',
+      'Running processes, and processes waiting for a disk.',
       'short',
       {
         Running: 'node_procs_running{HOST}',
@@ -68,14 +68,14 @@ const processes: Row = {
     ),
     lines(
       'Processes Forks',
-      'Processes that were started.',
+      'Started processes.',
       'ops',
       { Forks: 'rate(node_forks_total{HOST}[RATE])' },
       { min: 0 },
     ),
     lines(
       'PIDs Number and Limit',
-      'Process numbers in use. Needs the collector processes.',
+      'Process ids in use. Needs the collector processes.',
       'short',
       {
         Used: 'node_processes_pids{HOST}',
@@ -95,7 +95,7 @@ const processes: Row = {
     ),
     lines(
       'Process schedule stats Running / Waiting',
-      'By CPU: seconds that tasks ran, and waited to run, in a second.',
+      'By CPU: seconds in which tasks ran, and waited to run, per second.',
       's',
       {
         'CPU {{cpu}} running': 'rate(node_schedstat_running_seconds_total{HOST}[RATE])',

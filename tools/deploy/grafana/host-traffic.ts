@@ -3,7 +3,7 @@ import type { Row } from './dashboard.ts'
 import type { Panel, Queries } from './panel.ts'
 import { lines } from './panel-kinds.ts'
 
-/** What a device counts, in and out. */
+/** Counters of a device, in and out. */
 function device(title: string, description: string, unit: string, name: string, factor = ''): Panel {
   const both: Queries = {
     'Rx {{device}}': `rate(node_network_receive_${name}_total{HOST}[RATE])${factor}`,
@@ -18,26 +18,21 @@ export const trafficRow: Row = {
   panels: [
     device('Network Traffic by Bytes', 'Bytes in and out by device.', 'Bps', 'bytes'),
     device('Network Traffic by Packets', 'Packets in and out by device.', 'pps', 'packets'),
-    device('Network Traffic Errors', 'Packets that were broken.', 'pps', 'errs'),
-    device('Network Traffic Drop', 'Packets that were thrown away.', 'pps', 'drop'),
-    device('Network Traffic Fifo', 'Packets that found no room in the device.', 'pps', 'fifo'),
-    device('Network Traffic Compressed', 'Packets that were compressed.', 'pps', 'compressed'),
-    lines('Network Traffic Multicast', 'Packets to groups.', 'pps', {
+    device('Network Traffic Errors', 'Corrupt packets.', 'pps', 'errs'),
+    device('Network Traffic Drop', 'Dropped packets.', 'pps', 'drop'),
+    device('Network Traffic Fifo', 'Packets lost because a device buffer was full.', 'pps', 'fifo'),
+    device('Network Traffic Compressed', 'Compressed packets.', 'pps', 'compressed'),
+    lines('Network Traffic Multicast', 'Multicast packets.', 'pps', {
       'Rx {{device}}': 'rate(node_network_receive_multicast_total{HOST}[RATE])',
     }),
-    lines(
-      'Network Traffic Frame, Carrier, Colls',
-      'Frames that were broken, carriers that were lost, collisions.',
-      'pps',
-      {
-        'Frame {{device}}': 'rate(node_network_receive_frame_total{HOST}[RATE])',
-        'Carrier {{device}}': 'rate(node_network_transmit_carrier_total{HOST}[RATE])',
-        'Colls {{device}}': 'rate(node_network_transmit_colls_total{HOST}[RATE])',
-      },
-    ),
+    lines('Network Traffic Frame, Carrier, Colls', 'Corrupt frames, carrier losses, collisions.', 'pps', {
+      'Frame {{device}}': 'rate(node_network_receive_frame_total{HOST}[RATE])',
+      'Carrier {{device}}': 'rate(node_network_transmit_carrier_total{HOST}[RATE])',
+      'Colls {{device}}': 'rate(node_network_transmit_colls_total{HOST}[RATE])',
+    }),
     lines(
       'NF Conntrack',
-      'Connections that netfilter tracks, and how many it can.',
+      'Connections tracked by netfilter, and the limit.',
       'short',
       {
         Entries: 'node_nf_conntrack_entries{HOST}',
@@ -59,12 +54,12 @@ export const trafficRow: Row = {
       { '{{device}}': 'node_network_mtu_bytes{HOST}' },
       { min: 0 },
     ),
-    lines('Speed', 'Speed of each device, where it tells one.', 'Bps', {
+    lines('Speed', 'Speed of each device, if it reports one.', 'Bps', {
       '{{device}}': 'node_network_speed_bytes{HOST}',
     }),
     lines(
       'Softnet Packets',
-      'Packets that CPUs took from devices, and those that found no room.',
+      'Packets that CPUs received from devices, and packets dropped because a queue was full.',
       'pps',
       {
         'CPU {{cpu}} processed': 'rate(node_softnet_processed_total{HOST}[RATE])',

@@ -9,8 +9,8 @@ export const signalItems = {
   profiles: 'profiles',
 } as const
 
-/** Reasons that somebody asked for are no losses. */
+/** Intended reasons are no losses. */
 const wished = Object.entries(dropReasons).flatMap(([reason, { wished: asked }]) => (asked ? [reason] : []))
 
-/** Matches what was lost and nobody wanted to lose. */
+/** Matches unintended losses. */
 export const unwished = `reason!~"${wished.join('|')}"`

@@ -57,14 +57,14 @@ const flames: Row = {
     profilePanel(
       'timeseries',
       'Over time',
-      'How much of it there was: CPU time, memory or waiting, as the type says.',
+      'The total value: CPU time, memory or waiting, depending on the type.',
       'metrics',
       7,
     ),
     profilePanel(
       'flamegraph',
       'Flame graph',
-      'Where it went: the wider, the more. A frame stands on the one that called it.',
+      'The width of a frame is its share. A frame is on top of its caller.',
       'profile',
       20,
     ),
@@ -74,32 +74,32 @@ const flames: Row = {
 const rate = (name: string, by: string) => `sum by (${by}) (rate(svc_profiling_${name}{AGENT}[RATE]))`
 
 const cost: Row = {
-  title: 'What the sampling sees and costs',
+  title: 'Coverage and cost of sampling',
   panels: [
     lines(
-      'CPU that samples stand for',
-      'CPUs that were busy, and idle, as the sampler saw them.',
+      'CPU time in samples',
+      'Busy and idle CPUs, as measured by the sampler.',
       'short',
       { '{{state}}': rate('cpu_seconds_total', 'state') },
       { stack: true, min: 0 },
     ),
     lines(
       'Samples and stacks',
-      'Samples by kind, how their stacks ended, and what was lost.',
+      'Samples by kind, how their stacks ended, and losses.',
       'ops',
       { '{{event}}': rate('events_total', 'event') },
       { min: 0 },
     ),
     lines(
       'CPU of the agent',
-      'CPUs that the agent uses, profiles and all else.',
+      'CPUs used by the agent, for profiles and everything else.',
       'short',
       { '{{instance}}': 'rate(svc_process_cpu_seconds_total{AGENT}[RATE])' },
       { min: 0, decimals: 3 },
     ),
     lines(
       'Memory for profiles',
-      'Maps in the kernel, unwind tables among them, and symbols.',
+      'Kernel maps, including unwind tables, and symbols.',
       'bytes',
       {
         'maps {{instance}}': 'svc_profiling_map_bytes{AGENT}',
@@ -110,7 +110,7 @@ const cost: Row = {
     ),
     lines(
       'Frames with a name',
-      'Part of the frames of user space that have a name.',
+      'Share of the user-space frames that have a name.',
       'percentunit',
       {
         '{{instance}}': 'svc_profiling_frames_named{AGENT} / (svc_profiling_frames{AGENT} > 0)',
@@ -119,7 +119,7 @@ const cost: Row = {
     ),
     lines(
       'Profiles exported',
-      'Profiles that a receiver took, and that were lost.',
+      'Profiles that a receiver accepted, and lost profiles.',
       'ops',
       {
         'exported {{endpoint}}': 'sum by (endpoint) (rate(svc_profiles_exported_total{AGENT}[RATE]))',
@@ -134,7 +134,7 @@ export const profiles: Dashboard = {
   uid: 'svc-profiles',
   title: 'svc / Profiles',
   description:
-    'Flame graphs of all processes, from a Pyroscope that takes profiles over OTLP, and what the sampling costs.',
+    'Flame graphs of all processes, from a Pyroscope that receives profiles over OTLP, and the cost of sampling.',
   variables: [
     sourceVariable('profiles', 'Profiles', 'grafana-pyroscope-datasource'),
     profileVariable('type', 'Type', { type: 'profileType' }),

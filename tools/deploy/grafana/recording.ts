@@ -1,4 +1,4 @@
-// What alerts and long ranges ask for again and again, computed once.
+// Frequent queries of alerts and long ranges, computed once.
 import { signalItems, unwished } from './items.ts'
 import type { Recording, RuleGroup } from './rule.ts'
 

@@ -30,11 +30,11 @@ export const value = {
 export interface AlertText {
   /** One line with the place. */
   readonly summary: string
-  /** What it means, and the first thing to do. */
+  /** Its meaning, and the first step. */
   readonly description: string
 }
 
-/** `lasts`: how long it must hold. What to do is told in docs/grafana.md, below a heading with the alert's name. */
+/** `lasts`: how long it must be true. docs/grafana.md has the fix, below a heading with the alert's name. */
 export function alert(
   name: string,
   severity: 'warning' | 'critical',

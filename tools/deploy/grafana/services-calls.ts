@@ -1,4 +1,4 @@
-// What services call besides: gRPC, databases, messages, names; and their connections.
+// Other calls of services: gRPC, databases, messages, names; and their connections.
 import type { Row } from './dashboard.ts'
 import type { Panel } from './panel.ts'
 import { lines } from './panel-kinds.ts'
@@ -16,10 +16,10 @@ function red(what: string, metric: string, by: string): readonly Panel[] {
     .join(' ')
   const look = { width: 8, min: 0 }
   return [
-    lines(`${what}: rate`, 'Calls in a second.', 'reqps', { [legend]: total }, look),
+    lines(`${what}: rate`, 'Calls per second.', 'reqps', { [legend]: total }, look),
     lines(
       `${what}: errors`,
-      'Part of the calls that failed.',
+      'Share of failed calls.',
       'percentunit',
       { [legend]: `(${failed} or 0 * ${total}) / (${total} > 0)` },
       look,
@@ -67,7 +67,7 @@ export const callRows: readonly Row[] = [
     panels: [
       lines(
         'Bytes',
-        'Payload of TCP by process.',
+        'TCP payload by process.',
         'Bps',
         {
           '{{$label}} {{network_io_direction}}': `sum by ($label, network_io_direction) (rate(process_network_io_bytes_total{${service}}[RATE]))`,
@@ -76,7 +76,7 @@ export const callRows: readonly Row[] = [
       ),
       lines(
         'Connections',
-        'Connections that are established, by peer and port.',
+        'Established connections, by peer and port.',
         'short',
         {
           '{{network_peer_address}}:{{server_port}}': `sum by (${peer}) (svc_network_tcp_connections{${service}})`,
@@ -85,14 +85,14 @@ export const callRows: readonly Row[] = [
       ),
       lines(
         'New connections',
-        'Connections that were established in a second.',
+        'Connections established per second.',
         'cps',
         { '{{network_peer_address}}:{{server_port}}': tcp('connections_opened_total') },
         tcpLook,
       ),
       lines(
-        'Connections that failed',
-        'Attempts to connect that failed, by peer and kind.',
+        'Failed connections',
+        'Failed connection attempts, by peer and kind.',
         'cps',
         {
           '{{network_peer_address}}:{{server_port}} {{error_type}}': tcp(
@@ -103,15 +103,15 @@ export const callRows: readonly Row[] = [
         tcpLook,
       ),
       lines(
-        'Segments sent again',
-        'Retransmissions of TCP by peer.',
+        'Retransmitted segments',
+        'TCP retransmissions by peer.',
         'pps',
         { '{{network_peer_address}}:{{server_port}}': tcp('retransmits_total') },
         tcpLook,
       ),
       lines(
         'Round-trip times',
-        'Nineteen in twenty were no longer, by peer.',
+        '95th percentile, by peer.',
         's',
         {
           '{{network_peer_address}}': `histogram_quantile(0.95, ${tcp('rtt_seconds_bucket', 'le, network_peer_address')})`,

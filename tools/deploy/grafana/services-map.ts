@@ -1,4 +1,4 @@
-// Who asks whom: the map, and the same as a table.
+// Calls between services: the map, and the same as a table.
 import type { Row } from './dashboard.ts'
 import { instant, panel } from './panel.ts'
 import { lines, table } from './panel-kinds.ts'
@@ -6,7 +6,7 @@ import { lines, table } from './panel-kinds.ts'
 const rate = (name: string, by: string) => `sum by (${by}) (rate(traces_service_graph_request_${name}[RATE]))`
 const copied = (expr: string, to: string, from: string) =>
   `label_replace(${expr}, "${to}", "$1", "${from}", "(.*)")`
-/** Every service once, whether it asks or is asked: how often it is asked. */
+/** Every service once, as caller or callee: its incoming requests. */
 const asked = copied(rate('total', 'server'), 'id', 'server')
 const asking = copied(`0 * ${rate('total', 'client')}`, 'id', 'client')
 const nodes = copied(`sum by (id) (${asked} or ${asking})`, 'title', 'id')
@@ -20,7 +20,7 @@ const p95 = (side: string) => `histogram_quantile(0.95, ${rate(`${side}_seconds_
 const map = panel(
   'nodeGraph',
   'Map',
-  'Who asks whom, with requests in a second. Of those that are not on a host with svc the address is shown.',
+  'Calls between services, with requests per second. A service on a host without svc is shown by its address.',
   { width: 24, height: 14 },
   {},
   {
@@ -36,8 +36,8 @@ export const mapRow: Row = {
   panels: [
     map,
     table(
-      'Who asks whom',
-      'The map as a table; durations as the server and as the client see them.',
+      'Calls between services',
+      'The map as a table; durations as measured by the server and by the client.',
       'reqps',
       {
         Requests: pair,
@@ -48,15 +48,15 @@ export const mapRow: Row = {
       { units: { Failures: 'percentunit', 'p95 of the server': 's', 'p95 of the client': 's' } },
     ),
     lines(
-      'Requests from one to another',
-      'Requests in a second.',
+      'Requests by edge',
+      'Requests per second.',
       'reqps',
       { '{{client}} → {{server}}': pair },
       { min: 0 },
     ),
     lines(
-      'Failures from one to another',
-      'Part of the requests that failed.',
+      'Failures by edge',
+      'Share of failed requests.',
       'percentunit',
       { '{{client}} → {{server}}': failures },
       { min: 0 },

@@ -1,4 +1,4 @@
-// Services: how often they are asked, how that ends, how long it takes, and who asks whom.
+// Services: rate, errors and duration of their requests, and the service map.
 import { choiceVariable, type Dashboard, queryVariable, type Row, sourceVariable } from './dashboard.ts'
 import { heatmap, lines, stat, table } from './panel-kinds.ts'
 import { callRows } from './services-calls.ts'
@@ -11,16 +11,16 @@ const buckets = `http_server_request_duration_seconds_bucket{${service}}`
 const rate = (series: string, by = '') => `sum${by === '' ? '' : ` by (${by})`} (rate(${series}[RATE]))`
 const quantile = (part: number, by = '') =>
   `histogram_quantile(${part}, ${rate(buckets, by === '' ? 'le' : `le, ${by}`)})`
-/** Nothing failed, where nothing is told of failures. */
+/** No failures if there is no series of failures. */
 const errors = (by = '') => `(${rate(failed, by)} or 0 * ${rate(count, by)}) / (${rate(count, by)} > 0)`
 
 const overview: Row = {
   title: 'HTTP and gRPC servers at a glance',
   panels: [
-    stat('Requests', 'HTTP requests that were answered in a second.', 'reqps', rate(count), { width: 6 }),
+    stat('Requests', 'HTTP requests per second.', 'reqps', rate(count), { width: 6 }),
     stat(
       'Errors',
-      'Part of them that failed: error_type is set, as for a status of 500 and above.',
+      'Share of failed requests: error_type is set, for example for a status of 500 and above.',
       'percentunit',
       errors(),
       {
@@ -29,11 +29,11 @@ const overview: Row = {
         bad: 0.05,
       },
     ),
-    stat('p50', 'Half of the requests took no longer.', 's', quantile(0.5), { width: 6 }),
+    stat('p50', 'Half of the requests were at least this fast.', 's', quantile(0.5), { width: 6 }),
     stat('p99', 'One request in a hundred took longer.', 's', quantile(0.99), { width: 6, warn: 1, bad: 5 }),
     table(
       'Services',
-      'Every service that was asked over HTTP.',
+      'Every service with HTTP requests.',
       'reqps',
       {
         Requests: rate(count, '$label'),
@@ -51,21 +51,21 @@ const http: Row = {
   panels: [
     lines(
       'Requests by service',
-      'HTTP requests in a second.',
+      'HTTP requests per second.',
       'reqps',
       { '{{$label}}': rate(count, '$label') },
       { min: 0 },
     ),
     lines(
       'Errors by service',
-      'Part of the requests that failed.',
+      'Share of failed requests.',
       'percentunit',
       { '{{$label}}': errors('$label') },
       { min: 0 },
     ),
     lines(
       'Duration',
-      'Of all requests: half of them, 19 in 20, and 99 in 100 took no longer.',
+      'Of all requests: median, 95th and 99th percentile.',
       's',
       {
         p50: quantile(0.5),
@@ -74,7 +74,12 @@ const http: Row = {
       },
       { min: 0 },
     ),
-    heatmap('Durations', 'How many requests took how long.', 's', `sum by (le) (increase(${buckets}[RATE]))`),
+    heatmap(
+      'Durations',
+      'Distribution of request durations.',
+      's',
+      `sum by (le) (increase(${buckets}[RATE]))`,
+    ),
     lines(
       'Requests by route',
       'By method and route.',
@@ -92,8 +97,8 @@ const http: Row = {
       { min: 0 },
     ),
     lines(
-      'Answers by status',
-      'Requests by the status of their answer.',
+      'Responses by status',
+      'Requests by response status.',
       'reqps',
       {
         '{{http_response_status_code}}': rate(count, 'http_response_status_code'),
@@ -102,7 +107,7 @@ const http: Row = {
     ),
     lines(
       'Failures by kind',
-      'Requests that failed, by error_type: a status, or how the connection ended.',
+      'Failed requests, by error_type: a status, or how the connection ended.',
       'reqps',
       {
         '{{error_type}}': rate(failed, 'error_type'),
@@ -116,10 +121,10 @@ export const services: Dashboard = {
   uid: 'svc-services',
   title: 'svc / Services',
   description:
-    'Rate, errors and duration of all calls that svc saw, and who asks whom. From OTLP, by the names that a Prometheus gives it.',
+    'Rate, errors and duration of all observed calls, and the service map. From OTLP, with the names that Prometheus gives its metrics.',
   variables: [
     sourceVariable('datasource', 'Data source', 'prometheus'),
-    choiceVariable('label', 'Services are told by', ['service_name', 'job']),
+    choiceVariable('label', 'Service label', ['service_name', 'job']),
     queryVariable('service', 'Service', 'label_values(http_server_request_duration_seconds_count, $label)', {
       multi: true,
     }),

@@ -6,7 +6,7 @@
 {{- end }}
 {{- end -}}
 
-{{- /* 65532 is the user svc of the image; its group lets it write to the volume. OpenShift gives both itself, and refuses others. */ -}}
+{{- /* 65532 is the user svc of the image; its group lets it write to the volume. OpenShift assigns both, and rejects others. */ -}}
 {{- define "svc.collector.podSecurityContext" -}}
 runAsNonRoot: true
 {{- if not (include "svc.isOpenShift" .) }}

@@ -1,4 +1,4 @@
-{{- /* (list to over): `over` into `to`, in place, lists and scalars as they are, false and 0 too; null takes a key away. */ -}}
+{{- /* (list to over): `over` into `to`, in place, lists and scalars as they are, false and 0 too; null removes a key. */ -}}
 {{- define "svc.merge" -}}
 {{- $to := index . 0 -}}
 {{- range $key, $value := index . 1 -}}
@@ -12,7 +12,7 @@
 {{- end -}}
 {{- end -}}
 
-{{- /* (list config "a.b.c"): {"v": the value}, or of what stands above it where that is no map; {} where nothing stands. */ -}}
+{{- /* (list config "a.b.c"): {"v": the value}, or the value of a parent that is not a map; {} if there is none. */ -}}
 {{- define "svc.at" -}}
 {{- $at := index . 0 -}}
 {{- $found := true -}}
@@ -35,7 +35,7 @@
 {{ (include "svc.facts" . | fromYaml).configDirectory }}-auth
 {{- end -}}
 
-{{- /* The token as the configuration has it: a file, taken up anew when the Secret changes. */ -}}
+{{- /* The token in the configuration: a file, loaded again when the Secret changes. */ -}}
 {{- define "svc.auth.token" -}}
 {{ printf "${file:%s/token}" (include "svc.auth.directory" .) }}
 {{- end -}}
@@ -48,7 +48,7 @@ self_telemetry: {auth: {enabled: true, bearer_token: {{ include "svc.auth.token"
 {{- end -}}
 {{- end -}}
 
-{{- /* (list $ config): the Secret with the token that it asks for; nothing where it asks for none, or for another. */ -}}
+{{- /* (list $ config): the Secret with the required token; empty if it requires none, or another. */ -}}
 {{- define "svc.auth.secret" -}}
 {{- $root := index . 0 -}}{{- $config := index . 1 -}}
 {{- $isOn := eq (toString (include "svc.at" (list $config "self_telemetry.auth.enabled") | fromJson).v) "true" -}}
@@ -94,17 +94,17 @@ self_telemetry: {auth: {enabled: true, bearer_token: {{ include "svc.auth.token"
 {{- include "svc.merge" (list $config (deepCopy .Values.config)) -}}
 {{- include "svc.merge" (list $config (deepCopy .Values.collector.config)) -}}
 {{- if not (include "svc.on" (list $config "collectors.prometheus")) -}}
-{{- fail "collectors.prometheus is switched off, and a collector does nothing else: set collector.enabled=false, or write it below agent.config for the agent alone" -}}
+{{- fail "collectors.prometheus is off, and a collector does nothing else: set collector.enabled=false, or write it below agent.config for the agent only" -}}
 {{- end -}}
 {{- if or (hasKey $config "mode") (ne "{}" (include "svc.at" (list $config "collectors.prometheus.shard"))) -}}
-{{- fail "mode and collectors.prometheus.shard of the collector are the chart's: set collector.replicas and collector.replicasPerTarget instead" -}}
+{{- fail "mode and collectors.prometheus.shard of the collector are set by the chart: set collector.replicas and collector.replicasPerTarget instead" -}}
 {{- end -}}
 {{- $shard := dict "index" -1 "count" (int .Values.collector.replicas) "replicas" (int .Values.collector.replicasPerTarget) -}}
 {{- include "svc.merge" (list $config (dict "mode" "collector" "collectors" (dict "prometheus" (dict "shard" $shard)))) -}}
 {{- toYaml $config -}}
 {{- end -}}
 
-{{- /* Digest of the settings that take a restart: a rollout follows these, and svc itself takes up all others. */ -}}
+{{- /* Digest of the settings that need a restart: these cause a rollout, and svc itself loads all others. */ -}}
 {{- define "svc.restartDigest" -}}
 {{- $config := index . 1 -}}
 {{- $given := list -}}
@@ -115,7 +115,7 @@ self_telemetry: {auth: {enabled: true, bearer_token: {{ include "svc.auth.token"
 {{- join "\n" $given | sha256sum | trunc 16 -}}
 {{- end -}}
 
-{{- /* (list config key default): JSON of where it listens: `host`, '' for all addresses, `isLocal`, and `port`. */ -}}
+{{- /* (list config key default): JSON of the listen address: `host`, '' for all addresses, `isLocal`, and `port`. */ -}}
 {{- define "svc.listen" -}}
 {{- $key := index . 1 -}}
 {{- $address := (include "svc.at" (list (index . 0) $key) | fromJson).v | default (index . 2) | toString -}}

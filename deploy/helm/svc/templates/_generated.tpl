@@ -1,4 +1,4 @@
-{{- /* What the program's tables say. Written by tools/gen-deploy.ts; do not edit. */ -}}
+{{- /* Facts from the program's tables. Written by tools/gen-deploy.ts; do not edit. */ -}}
 {{- define "svc.facts" -}}
 run: "run"
 doctor: "doctor"

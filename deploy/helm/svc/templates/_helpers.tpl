@@ -2,7 +2,7 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 
-{{- /* 40 characters, for what comes behind it: "-collector", and a hash of the controller's. */ -}}
+{{- /* 40 characters, to leave room for "-collector" and a hash of the controller. */ -}}
 {{- define "svc.fullname" -}}
 {{- $name := include "svc.name" . -}}
 {{- $full := printf "%s-%s" .Release.Name $name -}}
@@ -14,7 +14,7 @@
 {{ include "svc.fullname" . }}-collector
 {{- end -}}
 
-{{- /* Of a component: (list $ "agent"). */ -}}
+{{- /* For a component: (list $ "agent"). */ -}}
 {{- define "svc.selector" -}}
 {{- $root := index . 0 -}}
 app.kubernetes.io/name: {{ include "svc.name" $root }}
@@ -22,7 +22,7 @@ app.kubernetes.io/instance: {{ $root.Release.Name | trunc 63 | trimSuffix "-" }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end -}}
 
-{{- /* Of pods, which a new version of the chart alone need not restart. */ -}}
+{{- /* For pods, which a new chart version alone need not restart. */ -}}
 {{- define "svc.podLabels" -}}
 {{- $root := index . 0 -}}
 {{ include "svc.selector" . }}
@@ -52,13 +52,13 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- end -}}
 {{- end -}}
 
-{{- /* (list $ "agent"): the account that is made, or the one that is named. */ -}}
+{{- /* (list $ "agent"): the created account, or the configured one. */ -}}
 {{- define "svc.account" -}}
 {{- $root := index . 0 -}}{{- $component := index . 1 -}}
 {{- $named := (index $root.Values $component).serviceAccountName -}}
 {{- if $root.Values.serviceAccount.create -}}
 {{- if $named -}}
-{{- fail (printf "%s.serviceAccountName names an account that is there, and serviceAccount.create makes one: set serviceAccount.create=false, or leave the name out" $component) -}}
+{{- fail (printf "%s.serviceAccountName names an existing account, but serviceAccount.create creates one: set serviceAccount.create=false, or leave the name out" $component) -}}
 {{- end -}}
 {{- ternary (include "svc.fullname" $root) (include "svc.collector.fullname" $root) (eq $component "agent") -}}
 {{- else -}}
@@ -73,7 +73,7 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- define "svc.checks" -}}
 {{- $values := .Values -}}
 {{- if not (or $values.agent.enabled $values.collector.enabled) -}}
-{{- fail "nothing is switched on: set agent.enabled=true or collector.enabled=true" -}}
+{{- fail "nothing is enabled: set agent.enabled=true or collector.enabled=true" -}}
 {{- end -}}
 {{- if $values.agent.enabled -}}
 {{- $elsewhere := "Run only the collector there: --set agent.enabled=false,collector.enabled=true." -}}
@@ -82,10 +82,10 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- end -}}
 {{- $isAutopilot := or (.Capabilities.APIVersions.Has "auto.gke.io/v1") (.Capabilities.APIVersions.Has "auto.gke.io/v1/AllowlistSynchronizer") -}}
 {{- if or (eq $values.platform "autopilot") (and (eq $values.platform "") $isAutopilot) -}}
-{{- fail (printf "the agent cannot run on GKE Autopilot, which refuses host paths, hostPID and capabilities. %s If the nodes are yours: --set platform=nodes." $elsewhere) -}}
+{{- fail (printf "the agent cannot run on GKE Autopilot, which rejects host paths, hostPID and capabilities. %s If the nodes are yours: --set platform=nodes." $elsewhere) -}}
 {{- end -}}
 {{- end -}}
 {{- if and $values.collector.enabled (gt (int $values.collector.replicasPerTarget) (int $values.collector.replicas)) -}}
-{{- fail "collector.replicasPerTarget is more than collector.replicas: a target cannot have more pods than there are" -}}
+{{- fail "collector.replicasPerTarget is more than collector.replicas: there are not enough pods for a target" -}}
 {{- end -}}
 {{- end -}}

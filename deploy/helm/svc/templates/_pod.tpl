@@ -1,12 +1,12 @@
-{{- /* (list $ config hostNetwork): probes of a container. Nothing where the management API is switched off. */ -}}
-{{- /* Ready means that it runs: /readyz also asks whether receivers answer, and would hold up a rollout for them. */ -}}
+{{- /* (list $ config hostNetwork): probes of a container. Empty if the management API is off. */ -}}
+{{- /* Ready means that it runs: /readyz also checks whether receivers answer, and would delay a rollout for them. */ -}}
 {{- define "svc.probes" -}}
 {{- $facts := include "svc.facts" (index . 0) | fromYaml -}}
 {{- $config := index . 1 -}}
 {{- if include "svc.on" (list $config "self_telemetry") -}}
 {{- $listen := include "svc.listen" (list $config "self_telemetry.listen" $facts.listen.management) | fromJson -}}
 {{- if and $listen.isLocal (not (index . 2)) -}}
-{{- fail "self_telemetry.listen is an address of the pod alone, and the kubelet asks from outside: write \":PORT\", or set agent.hostNetwork=true" -}}
+{{- fail "self_telemetry.listen is an address inside the pod, but the kubelet connects from outside: write \":PORT\", or set agent.hostNetwork=true" -}}
 {{- end -}}
 {{- $tls := eq (toString (include "svc.at" (list $config "self_telemetry.tls.enabled") | fromJson).v) "true" -}}
 {{- $mutual := and $tls (include "svc.at" (list $config "self_telemetry.tls.client_ca_file") | fromJson).v -}}
@@ -16,7 +16,7 @@
 {{- $live := dict "httpGet" (merge (dict "path" $facts.live) $http) -}}
 {{- $healthy := dict "httpGet" (merge (dict "path" $facts.healthy) $http) -}}
 {{- if $mutual -}}
-{{- /* The kubelet has no certificate to show. */ -}}
+{{- /* The kubelet presents no certificate. */ -}}
 {{- $live = dict "tcpSocket" (omit $http "scheme") -}}{{- $healthy = $live -}}
 {{- end -}}
 startupProbe:
@@ -46,7 +46,7 @@ readinessProbe:
 {{- end }}
 {{- end -}}
 
-{{- /* Capabilities by what the configuration switches on, from the table that `svc doctor` tries. */ -}}
+{{- /* Capabilities for the enabled features, from the table that `svc doctor` checks. */ -}}
 {{- define "svc.agent.capabilities" -}}
 {{- $config := index . 1 -}}
 {{- $names := (index . 0).Values.agent.extraCapabilities -}}
@@ -82,7 +82,7 @@ seLinuxOptions: {type: {{ . }}}
 {{- end }}
 {{- end -}}
 
-{{- /* From Kubernetes 1.36 on the oldest runtimes let a container with the capabilities call bpf and perf_event_open. */ -}}
+{{- /* From Kubernetes 1.36 on even the oldest runtimes allow bpf and perf_event_open with the capabilities. */ -}}
 {{- define "svc.agent.seccompProfile" -}}
 {{- $certain := ternary "RuntimeDefault" "Unconfined" (semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version) -}}
 {{- .Values.agent.seccompProfile | default $certain -}}
@@ -132,7 +132,7 @@ container.apparmor.security.beta.kubernetes.io/{{ index . 1 }}: unconfined
 {{- end }}
 {{- end -}}
 
-{{- /* (list $ config isTest): a test has a state of its own, for the agent's is locked. */ -}}
+{{- /* (list $ config isTest): a test has its own state directory, because the agent's is locked. */ -}}
 {{- define "svc.agent.volumes" -}}
 {{- $root := index . 0 -}}{{- $config := index . 1 -}}
 {{- $facts := include "svc.facts" $root | fromYaml -}}
@@ -160,7 +160,7 @@ container.apparmor.security.beta.kubernetes.io/{{ index . 1 }}: unconfined
 {{- end }}
 {{- end -}}
 
-{{- /* (list $ config): rules for what is asked of the API server to find targets. */ -}}
+{{- /* (list $ config): rules for the queries to the API server that find targets. */ -}}
 {{- define "svc.scrapeRules" -}}
 {{- $roles := (include "svc.facts" (index . 0) | fromYaml).roles -}}
 {{- $prometheus := (include "svc.at" (list (index . 1) "collectors.prometheus") | fromJson).v -}}
@@ -185,7 +185,7 @@ container.apparmor.security.beta.kubernetes.io/{{ index . 1 }}: unconfined
 {{- end }}
 {{- end -}}
 
-{{- /* Where the agent's pods go. Fargate and virtual kubelets have no host to look at. */ -}}
+{{- /* Nodes for the agent's pods. Fargate and virtual kubelets have no host to observe. */ -}}
 {{- define "svc.agent.placement" -}}
 {{- $agent := .Values.agent -}}
 {{- with .Values.imagePullSecrets }}
@@ -220,7 +220,7 @@ affinity:
   {{- end }}
 {{- end -}}
 
-{{- /* What discovery asks: the node's pods, services, who owns a pod, and the uid of kube-system, which is the cluster's. */ -}}
+{{- /* Queries of discovery: the node's pods, services, owners of pods, and the uid of kube-system, which is the cluster's. */ -}}
 {{- define "svc.discoveryRules" -}}
 - {apiGroups: [""], resources: [pods, services], verbs: [list, watch]}
 - {apiGroups: [""], resources: [namespaces], resourceNames: [kube-system], verbs: [get]}

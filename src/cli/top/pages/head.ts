@@ -1,4 +1,4 @@
-import { amountText, countText, partText, sizeText } from '../../number-text.ts'
+import { amountText, countText, partText, sizeText } from '../../../lib/number-text.ts'
 import { fitted } from '../../shown-text.ts'
 import { type HostFigures, hostFigures } from '../figures.ts'
 import { type Line, lineWidth, type Piece, spread } from '../line.ts'

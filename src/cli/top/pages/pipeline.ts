@@ -1,7 +1,7 @@
 import type { PipelineLine } from '../../../api/ui/documents.ts'
+import { amountText, countText, grouped, msText, partText, sizeText } from '../../../lib/number-text.ts'
 import { fillOf } from '../../bars.ts'
 import { lossesOf, meaningOf } from '../../losses.ts'
-import { amountText, countText, grouped, msText, partText, sizeText } from '../../number-text.ts'
 import { leftIn, rightIn } from '../../shown-text.ts'
 import type { Line } from '../line.ts'
 import type { View } from '../view.ts'

@@ -1,6 +1,6 @@
 import type { ServiceLine } from '../../../api/ui/documents.ts'
+import { amountText, countText, msText } from '../../../lib/number-text.ts'
 import { barsOf } from '../../bars.ts'
-import { amountText, countText, msText } from '../../number-text.ts'
 import { leftIn, rightIn } from '../../shown-text.ts'
 import type { Line, Piece } from '../line.ts'
 import type { View } from '../view.ts'

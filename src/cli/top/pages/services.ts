@@ -1,4 +1,4 @@
-import { amountText, msText } from '../../number-text.ts'
+import { amountText, msText } from '../../../lib/number-text.ts'
 import { fitted, leftIn, rightIn, widthOf } from '../../shown-text.ts'
 import type { Line, Piece } from '../line.ts'
 import { barAt, type Service, shownServices, type View } from '../view.ts'

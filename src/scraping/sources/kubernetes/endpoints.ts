@@ -1,6 +1,6 @@
+import { hostPort } from '../../../lib/host-port.ts'
 import { isObject, type JsonObject, listOf, objectOf, textOf } from '../../../lib/json-fields.ts'
 import type { TargetGroup } from '../../scrape-job.ts'
-import { hostPort } from '../_labels.ts'
 import { type MetaLabels, metaPrefix, namespaceLabel, objectName } from './meta-labels.ts'
 import { isPort } from './pod.ts'
 import { PodJoin } from './pod-join.ts'

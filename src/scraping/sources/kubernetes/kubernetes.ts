@@ -8,7 +8,8 @@ import type { Fault } from '../../../discovery/kubernetes/fault.ts'
 import { findAccess, serviceAccountDirectory } from '../../../discovery/kubernetes/find-access.ts'
 import { ResourceWatch } from '../../../discovery/kubernetes/resource-watch.ts'
 import { type Timing, usualTiming } from '../../../discovery/kubernetes/timing.ts'
-import { pause, Turns } from '../../../discovery/kubernetes/turns.ts'
+import { pause } from '../../../lib/pause.ts'
+import { Turn } from '../../../lib/turn.ts'
 import type { SettingsOf, SourceKind, SourceOptions, TargetSource, TargetSourceState } from '../../source.ts'
 import { type SourceFault, ToldGroups } from '../_told-groups.ts'
 import { endpointSliceRole } from './endpoint-slice.ts'
@@ -258,15 +259,15 @@ export class KubernetesTargets implements TargetSource {
   private async make(): Promise<void> {
     this.timer = undefined
     this.busy = true
-    const turns = new Turns()
+    const turn = new Turn(1)
     for (const key of this.dirty) {
       this.dirty.delete(key)
       this.cut.delete(key)
       const group = this.groups.get(key)?.group(this.joined)
       if (group === undefined || group.targets.length === 0) this.told.remove(key)
       else this.told.put(key, [group])
-      const pausing = turns.next()
-      if (pausing) await pausing
+      const rest = turn.rest()
+      if (rest) await rest
       if (this.stopping.signal.aborted) return
     }
     this.busy = false

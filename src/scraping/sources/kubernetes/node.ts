@@ -1,5 +1,6 @@
+import { hostPort } from '../../../lib/host-port.ts'
 import { type JsonObject, listOf, objectOf, textOf } from '../../../lib/json-fields.ts'
-import { hostPort, labelPart } from '../_labels.ts'
+import { labelPart } from '../_labels.ts'
 import { type MetaLabels, metaPrefix, objectName } from './meta-labels.ts'
 import { isPort } from './pod.ts'
 import type { Labels, Role, Watched } from './watched.ts'

@@ -1,4 +1,4 @@
-// Numbers as people read them in few columns.
+// Numbers as people read them, most of them in few columns.
 
 /** `-`, `85us`, `8.2ms`, `240ms`, `1.2s`, `2m5s`. */
 export function msText(ms: number | null): string {
@@ -30,9 +30,28 @@ export function countText(count: number): string {
   return count < 99_999.5 ? grouped(count) : amountText(count)
 }
 
+const byteUnits = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']
+
+/** Bytes in a sentence: `812 B`, `4.20 MiB`. The live page writes no zeros at the end. */
+export function bytesText(bytes: number): string {
+  return scaledText(bytes, 1024, byteUnits)
+}
+
+/** A value in the largest unit that it reaches, with three digits that count: `1.24 s`. `step` of a unit are the next. */
+export function scaledText(value: number, step: number, units: readonly string[]): string {
+  let unit = 0
+  let left = value
+  while (left >= step && unit < units.length - 1) {
+    left /= step
+    unit++
+  }
+  const digits = unit === 0 || left >= 100 ? 0 : left >= 10 ? 1 : 2
+  return `${left.toFixed(digits)} ${units[unit]}`
+}
+
 const sizes = ['B', 'K', 'M', 'G', 'T', 'P']
 
-/** Bytes by 1024: `92M`, `5.1G`. */
+/** Bytes by 1024 in a column: `92M`, `5.1G`. */
 export function sizeText(bytes: number): string {
   const { value, unit } = sized(bytes)
   return `${value}${unit}`

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { amountText, counted, countText, msText, partText, sizeText } from './number-text.ts'
+import { amountText, bytesText, counted, countText, msText, partText, sizeText } from './number-text.ts'
 
 test('durations, amounts and sizes read as people say them', () => {
   const check = (got: string, want: string) => assert.equal(got, want)
@@ -23,6 +23,11 @@ test('durations, amounts and sizes read as people say them', () => {
   check(amountText(123_456), '123k')
   check(countText(1234), '1,234')
   check(countText(1_234_567), '1235k')
+  check(bytesText(0), '0 B')
+  check(bytesText(1023), '1023 B')
+  check(bytesText(1536), '1.50 KiB')
+  check(bytesText(12.34 * 2 ** 20), '12.3 MiB')
+  check(bytesText(2 ** 40), '1.00 TiB')
   check(sizeText(92 * 2 ** 20), '92M')
   check(partText(5.1 * 2 ** 30, 16 * 2 ** 30), '5.1/16G')
   check(partText(800 * 2 ** 20, 16 * 2 ** 30), '800M/16G')

@@ -6,7 +6,12 @@ import { type TestContext, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { soak } from '../../test/helpers/soak.ts'
-import { HttpClient, type HttpClientOptions, HttpError, type HttpRequest } from './http-client.ts'
+import {
+  HttpError,
+  type HttpRequest,
+  OtlpHttpClient,
+  type OtlpHttpClientOptions,
+} from './otlp-http-client.ts'
 
 const never = new AbortController().signal
 const request: HttpRequest = { path: '/', headers: {}, body: Buffer.from('question'), timeoutMs: 20_000 }
@@ -24,8 +29,8 @@ async function serve(t: TestContext, listener: RequestListener, port = 0) {
   return { port: (server.address() as AddressInfo).port, sockets }
 }
 
-function client(t: TestContext, port: number, options: Partial<HttpClientOptions> = {}): HttpClient {
-  const made = new HttpClient({
+function client(t: TestContext, port: number, options: Partial<OtlpHttpClientOptions> = {}): OtlpHttpClient {
+  const made = new OtlpHttpClient({
     host: '127.0.0.1',
     port,
     tls: undefined,

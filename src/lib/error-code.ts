@@ -1,0 +1,17 @@
+/** An error and what caused it, the error first; at most eight, as a cause may be the error itself. */
+export function* causesOf(error: unknown): Generator<unknown> {
+  let at = error
+  for (let depth = 0; at !== undefined && depth < 8; depth++) {
+    yield at
+    at = at instanceof Error ? at.cause : undefined
+  }
+}
+
+/** The first code, of the system or of OpenSSL, of an error and of what caused it, as `EACCES`; '' where none has one. */
+export function errorCode(error: unknown): string {
+  for (const cause of causesOf(error)) {
+    const code = cause instanceof Error ? (cause as NodeJS.ErrnoException).code : undefined
+    if (typeof code === 'string') return code
+  }
+  return ''
+}

@@ -1,9 +1,0 @@
-/** Waits for work, which must not reject, at most for so long. */
-export async function within(milliseconds: number, work: () => Promise<void>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<void>(resolve => {
-    timer = setTimeout(resolve, milliseconds)
-  })
-  await Promise.race([work(), late])
-  clearTimeout(timer)
-}

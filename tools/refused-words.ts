@@ -1,0 +1,71 @@
+// Finds refused words in texts for users, by the list of docs/develop/words.md.
+import { type Literal, literalsOf } from './literals.ts'
+
+/** The page with the list, which is checked up to its list. */
+export const wordsPage = 'docs/develop/words.md'
+
+/** Files with texts for users. Each is in one of the two lists below: a file in neither is a fault. */
+const read = /\.md$|^deploy\/|^(?:src|ui|tools\/(?:deploy|package))\/.*(?<!\.test)\.tsx?$/
+
+/** Areas without refused words, but for those of the next list. */
+const finished: readonly RegExp[] = [
+  /^[^/]+\.md$/,
+  /^docs\//,
+  /^deploy\//,
+  /^(?:src|ui)\//,
+  /^tools\/(?:deploy|package)\//,
+]
+
+/** Areas whose texts are still to be rewritten. An area is removed from here once that is done. */
+const unfinished: readonly RegExp[] = [
+  /^docs\/(?:reference\/|troubleshooting\.md$)/,
+  /^src\/(?:agent|api|cli|collectors|config|discovery|entities|gpu)\//,
+  /^src\/(?:kernel|logs|model|pipeline|profiling|scraping|unwinders)\//,
+  /^ui\/(?:main\.tsx$|pages\/|parts\/)/,
+]
+
+/** A refused word of a text, or why the file is not checked; `index`: where in the text. */
+export interface Refused {
+  readonly index: number
+  readonly what: string
+}
+
+const rows = /^\| (?!refused \||-)([^|`]+) \|(.*)\|$/gm
+
+/** The list of the page: word → what to write instead. Throws where it has none. */
+export function refusedWords(page: string): ReadonlyMap<string, string> {
+  const list = page.slice(startOf(page))
+  const words = new Map<string, string>()
+  for (const [, refused, instead] of list.matchAll(rows))
+    for (const word of refused!.split(', ')) words.set(word, instead!.trim())
+  if (words.size === 0) throw new Error(`${wordsPage} has no list of refused words`)
+  return words
+}
+
+function startOf(page: string): number {
+  const at = page.search(/^## Refused words$/m)
+  return at < 0 ? page.length : at
+}
+
+/** The refused words in the texts of a file, by the list of the page. */
+export function refusedIn(file: string, text: string, words: ReadonlyMap<string, string>): Refused[] {
+  if (!read.test(file) || unfinished.some(area => area.test(file))) return []
+  if (!finished.some(area => area.test(file)))
+    return [{ index: 0, what: 'in no list of tools/refused-words.ts: add its area' }]
+  // Longer ones first. Names in backticks and parts of names, such as `--anew`, do not count.
+  const choice = [...words.keys()].sort((a, b) => b.length - a.length).join('|')
+  const pattern = new RegExp(`(?<![\\w\`-])(?:${choice})(?![\\w\`-])`, 'gi')
+  return textsOf(file, text).flatMap(part =>
+    [...part.text.matchAll(pattern)].map(({ 0: word, index }) => ({
+      index: part.index + index,
+      what: `"${word}": write ${words.get(word.toLowerCase())}`,
+    })),
+  )
+}
+
+/** The parts of a file that users read: in code, literals of several words. */
+function textsOf(file: string, text: string): readonly Literal[] {
+  if (/\.tsx?$/.test(file))
+    return literalsOf(text, file.endsWith('x')).filter(each => /[a-z] [a-z]/i.test(each.text))
+  return [{ index: 0, text: file === wordsPage ? text.slice(0, startOf(text)) : text }]
+}
