@@ -278,7 +278,7 @@ export class LogFollower {
     return this.isPaused
   }
 
-  /** Whether the rate limit is reached for now. */
+  /** Whether the rate limit is reached. */
   private get isSpent(): boolean {
     if (this.bucket === undefined) return false
     this.bucket.fill(performance.now())

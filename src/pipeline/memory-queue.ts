@@ -16,7 +16,7 @@ const entryBytes = 256
 /** Maximum waiting batches checked for one with free lanes. */
 const maxLooks = 64
 
-/** Placeholder of a removed entry. */
+/** Marks the slot of a removed entry. */
 const gone: Entry = {
   batch: plainBatch('traces', 0, new Uint8Array(0), 0),
   number: 0,

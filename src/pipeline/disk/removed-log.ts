@@ -1,6 +1,6 @@
 import type { RecordLog } from './log.ts'
 
-/** Placeholder for a log whose directory was removed, until there is a new one. Accepts no records. */
+/** Stands in for a log whose directory was removed, until there is a new one. Accepts no records. */
 export const removedLog: RecordLog = {
   items: 0,
   records: 0,
