@@ -49,7 +49,7 @@ const reasons: Readonly<Record<Misbehaviour, RegExp>> = {
   'wrong types': /cannot use the (identity document|answer)/,
   deep: /more than \d+ parts|no line of text/,
   empty: /no JSON|no line of text/,
-  'breaks off': /broke off|connection was lost/,
+  'breaks off': /cut off|connection was lost/,
   hangs: /no whole answer within 400 ms/,
   trickles: /no whole answer within 400 ms/,
 }
