@@ -3,8 +3,9 @@
  *
  * at most: 2 min
  */
-import { Call, Exchange } from '../src/model/exchange.ts'
+import { CapturedHead, Connection } from '../src/model/connection.ts'
 import { hostOwner, resource } from '../src/model/resource.ts'
+import { Operation } from '../src/model/stream.ts'
 import { protocols } from '../src/protocols/index.ts'
 import { RedTable } from '../src/tracing/red.ts'
 import { Routes } from '../src/tracing/routes.ts'
@@ -13,7 +14,7 @@ import { report } from './lib/figures.ts'
 const routes = new Routes({ patterns: [], unmatched: 'heuristic', maxSegmentCardinality: 10 })
 const protocol = protocols
   .find(unit => unit.name === 'http1')!
-  .create({ route: (exchange, path) => routes.route(hostOwner, 'shop', path, exchange.status !== 404) })
+  .create({ route: ({ status }, path) => routes.route(hostOwner, 'shop', path, status !== 404) })
 const red = new RedTable({ startUs: 0 })
 const shop = resource({ 'service.name': 'shop' })
 
@@ -26,17 +27,18 @@ function headOf(path: string): Buffer {
 }
 
 function measure(name: string, heads: readonly Buffer[], server: boolean, withRed: boolean): void {
-  const exchange = new Exchange()
-  Object.assign(exchange, { server, status: 200, peerAddress: '10.0.0.2', peerPort: 51_000 })
-  const call = new Call()
+  const operation = new Operation(new Connection(), new CapturedHead())
+  const { connection, call } = operation
+  Object.assign(connection, { server, peerAddress: '10.0.0.2', peerPort: 51_000 })
+  operation.status = 200
   const run = (count: number): number => {
     const start = process.hrtime.bigint()
     for (let i = 0; i < count; i++) {
       const head = heads[i % heads.length]!
-      exchange.bytes = head
-      exchange.requestEnd = head.length
+      operation.head.bytes = head
+      operation.head.end = head.length
       call.clear()
-      protocol.parse?.(exchange, call)
+      protocol.fillCall?.(operation)
       if (withRed && call.duration !== undefined) red.observe(shop, call.duration, call.dimensions, i)
     }
     return Number(process.hrtime.bigint() - start) / count

@@ -6,7 +6,8 @@
  */
 import { Segment } from '../src/model/stream.ts'
 import { protocols } from '../src/protocols/index.ts'
-import { type StreamSink, Streams } from '../src/tracing/streams.ts'
+import type { OperationSink } from '../src/tracing/operation-pool.ts'
+import { Streams } from '../src/tracing/streams.ts'
 import { report } from './lib/figures.ts'
 
 type Say = readonly [from: 'client' | 'server', bytes: Buffer]
@@ -297,17 +298,17 @@ class Connection {
   private readonly positions = { client: 0, server: 0 }
 
   constructor(protocol: string) {
-    const sink: StreamSink = {
-      asked: () => {},
-      ended: () => this.ended++,
-      abandoned: () => {},
+    const sink: OperationSink = {
+      begin: () => {},
+      end: () => this.ended++,
+      abandon: () => {},
       lost: () => {},
-      refused: () => {
+      refuse: () => {
         throw new Error(`${protocol}: refused`)
       },
     }
     const unit = protocols.find(({ name }) => name === protocol)!
-    this.streams = new Streams([unit.create({ route: (_exchange, path) => path })], sink)
+    this.streams = new Streams([unit.create({ route: (_operation, path) => path })], sink)
     Object.assign(this.segment, {
       connection: 1,
       protocol,

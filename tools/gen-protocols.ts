@@ -5,7 +5,7 @@ import { protocols } from '../src/protocols/index.ts'
 import { writeGenerated } from './generated.ts'
 
 const recognised = signs.flatMap(sign => protocols.filter(unit => unit.sign === sign))
-const counted = protocols.filter(unit => unit.create({ route: () => '' }).count !== undefined)
+const counted = protocols.filter(unit => unit.counted)
 
 /** Terms that are joined, over as many lines as it takes; `none` where there are none. */
 function joined(terms: readonly string[], operator: string, none: string): string {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { kernelOperation } from '../../test/helpers/kernel-operation.ts'
 import { Attributes, type AttributeValue } from '../model/attributes.ts'
-import { Call, Exchange } from '../model/exchange.ts'
 import { type SignalType, signalTypes } from '../model/signal-types.ts'
 import { durations } from '../protocols/durations.ts'
 import { protocols } from '../protocols/index.ts'
@@ -13,12 +13,9 @@ const named = new Set(all.filter(({ signals }) => signals.includes('metrics')).m
 test('points of request metrics are of the type that the spans of the same calls have', () => {
   let counted = 0
   for (const unit of protocols) {
-    const exchange = new Exchange()
-    exchange.protocol = unit.name
-    exchange.peerAddress = '10.0.0.2'
-    exchange.peerPort = 4000
-    const call = new Call()
-    unit.create({ route: () => '' }).count?.(exchange, call)
+    const operation = kernelOperation({ protocol: unit.name, peerAddress: '10.0.0.2', peerPort: 4000 })
+    const { call } = operation
+    unit.create({ route: () => '' }).fillCall?.(operation)
     if (call.duration === undefined) continue
     counted++
     assert.equal(pointType(call.duration.name, call.dimensions), call.signalType, unit.name)

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { kernelOperation } from '../../test/helpers/kernel-operation.ts'
 import { CpuGovernor } from '../lib/cpu-governor.ts'
+import { WallClock } from '../lib/wall-clock.ts'
 import { hostOwner } from '../model/resource.ts'
 import type { CaptureRules } from '../probes/capture.ts'
 import { SpanBudget } from './span-budget.ts'
@@ -16,8 +18,9 @@ function budget(maxPerSecond: number, hasBudget = true) {
   }
   const made = new SpanBudget({
     capture: { hasBudget, busyMs: 0, apply: told => applied.push(told.maxPerSecond) },
+    clock: new WallClock(),
     rules,
-    protocols: [{ name: 'redis', count: () => undefined }, { name: 'http2' }],
+    counted: new Set(['redis']),
     spans: () => spans,
     sync: () => undefined,
     now: () => nowMs,
@@ -110,9 +113,10 @@ const calls = {
 /** How many of so many calls at once may have spans. */
 function allowed(made: SpanBudget, kind: keyof typeof calls, n: number, error = '', durationNs = 1): number {
   const [protocol, fromBytes] = calls[kind]
+  const operation = kernelOperation({ protocol, fromBytes, startNs: 1e15, durationNs })
+  operation.call.error = error
   let count = 0
-  for (let i = 0; i < n; i++)
-    count += Number(made.allows({ protocol, fromBytes, durationNs, endUs: 1e15 }, { error }, hostOwner))
+  for (let i = 0; i < n; i++) count += Number(made.allows(operation, hostOwner))
   return count
 }
 
@@ -124,8 +128,7 @@ test('of a batch those that came later find what came to the budget meanwhile', 
   ]
   const judge = (atMs: number, owner: typeof flood) =>
     made.allows(
-      { protocol: 'http', fromBytes: true, durationNs: 1, endUs: atMs * 1000 },
-      { error: '' },
+      kernelOperation({ protocol: 'http', fromBytes: true, startNs: atMs * 1e6, durationNs: 1 }),
       owner,
     )
   const refused: number[] = []

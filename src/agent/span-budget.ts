@@ -1,15 +1,17 @@
 import type { CpuLever } from '../lib/cpu-governor.ts'
 import type { Owner } from '../lib/fair-share.ts'
 import { SharedBucket } from '../lib/shared-bucket.ts'
-import type { Call, Exchange } from '../model/exchange.ts'
-import type { Protocol } from '../model/protocol.ts'
+import type { WallClock } from '../lib/wall-clock.ts'
+import type { Operation } from '../model/stream.ts'
 import type { Capture, CaptureRules } from '../probes/capture.ts'
 
 export interface SpanBudgetOptions {
   readonly capture: Pick<Capture, 'hasBudget' | 'apply' | 'busyMs'>
+  readonly clock: WallClock
   /** What the configuration says. */
   readonly rules: CaptureRules
-  readonly protocols: readonly Pick<Protocol, 'name' | 'count'>[]
+  /** Names of protocols whose turns the kernel counts where they are above its budget. */
+  readonly counted: ReadonlySet<string>
   /** All spans since the start, those that were lost included. */
   readonly spans: () => number
   /** Brings the books up to date: calls until now are judged by the budget until now. */
@@ -18,8 +20,6 @@ export interface SpanBudgetOptions {
   readonly now?: () => number
   readonly wall?: () => number
 }
-
-type JudgedExchange = Pick<Exchange, 'protocol' | 'fromBytes' | 'durationNs' | 'endUs'>
 
 /** Calls are judged as of their ends, so many milliseconds ago at most: clocks may be set meanwhile. */
 const mostLateMs = 10_000
@@ -40,8 +40,6 @@ export class SpanBudget implements CpuLever {
   #rules: CaptureRules
   /** Budgets, one for each step down: the last one holds. */
   readonly #steps: number[] = []
-  /** Protocols whose turns the kernel counts where they are above its budget. */
-  readonly #counted: ReadonlySet<string>
   /** Undefined: no bound. */
   #bucket: SharedBucket | undefined
   /** Of calls that failed or were slow. */
@@ -58,8 +56,6 @@ export class SpanBudget implements CpuLever {
     this.#now = options.now ?? (() => performance.now())
     this.#wall = options.wall ?? Date.now
     this.#measuredMs = this.#now()
-    const counted = options.protocols.filter(({ count }) => count !== undefined)
-    this.#counted = new Set(counted.map(({ name }) => name))
     this.#bound(this.#rules.maxPerSecond)
   }
 
@@ -89,17 +85,14 @@ export class SpanBudget implements CpuLever {
    * Whether a call of `owner` may have a span. To be asked once for each. Calls are read in batches: what came to the budget
    * between two of a batch is counted between them, or the first of it would have it all.
    */
-  allows(
-    { protocol, fromBytes, durationNs, endUs }: JudgedExchange,
-    { error }: Pick<Call, 'error'>,
-    owner: Owner,
-  ): boolean {
+  allows({ connection, call, durationNs, endNs }: Operation, owner: Owner): boolean {
     if (this.#bucket === undefined) return true
-    if (this.#options.capture.hasBudget && (!fromBytes || this.#counted.has(protocol))) return true
+    const { capture, clock, counted } = this.#options
+    if (capture.hasBudget && (!connection.fromBytes || counted.has(connection.protocol))) return true
     const { alwaysErrors, alwaysSlow, slowNs } = this.#rules
-    const isFirst = (alwaysErrors && error !== '') || (alwaysSlow && durationNs > slowNs)
+    const isFirst = (alwaysErrors && call.error !== '') || (alwaysSlow && durationNs > slowNs)
     const bucket = isFirst ? this.#first! : this.#bucket
-    const lateMs = Math.min(mostLateMs, Math.max(0, this.#wall() - endUs / 1000))
+    const lateMs = Math.min(mostLateMs, Math.max(0, this.#wall() - clock.microseconds(endNs) / 1000))
     return bucket.take(owner, this.#now() - lateMs)
   }
 

@@ -13,9 +13,10 @@ import { build } from '../lib/build.ts'
 import type { Change } from '../lib/change.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
 import type { MemoryGovernor } from '../lib/memory-governor.ts'
-import type { Exchange } from '../model/exchange.ts'
+import { WallClock } from '../lib/wall-clock.ts'
 import type { SpanLink } from '../model/profile.ts'
 import { hostOwner, type Scope } from '../model/resource.ts'
+import type { Operation } from '../model/stream.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import type { Backend, Capture, CaptureCounter, CaptureOptions, CaptureRules } from '../probes/capture.ts'
 import { backends } from '../probes/index.ts'
@@ -24,13 +25,13 @@ import { kernelBounds } from '../protocols/durations.ts'
 import { protocols } from '../protocols/index.ts'
 import { RedTable } from '../tracing/red.ts'
 import { pathMatcher, type RouteOptions, Routes } from '../tracing/routes.ts'
-import { StreamCalls } from '../tracing/stream-calls.ts'
 import { Streams } from '../tracing/streams.ts'
-import { Tracer, type TracerOptions, type TracerRules } from '../tracing/tracer.ts'
+import { Tracer } from '../tracing/tracer.ts'
+import type { TracerOptions, TracerRules } from '../tracing/tracer-options.ts'
+import { TracingSink } from '../tracing/tracing-sink.ts'
 import { readInsideTls, type TracingLimit } from './inside-tls.ts'
 import { RedExport } from './red-export.ts'
 import { SpanBudget } from './span-budget.ts'
-import { tracingSink } from './tracing-sink.ts'
 
 const addressesMs = 30_000
 const notFound = 404
@@ -102,7 +103,6 @@ export class Tracing {
     this.ebpf = config.agent.ebpf
     this.discovery = config.discovery
     const account = pipeline.ledger.traces
-    const spans = pipeline.intake('traces')
     const { governor } = options
     this.red = new RedTable({
       startUs: Date.now() * 1000,
@@ -111,32 +111,37 @@ export class Tracing {
       ...(governor === undefined ? {} : { maxBytes: governor.limitOf(redShare) }),
     })
     this.routes = new Routes(routeOptions(network), governor?.limitOf(routesShare))
-    const route = (exchange: Exchange, path: string): string => {
-      const { attributes, owner = hostOwner } = processes.resource(exchange.pid, exchange.comm)
+    const route = ({ connection, status }: Operation, path: string): string => {
+      const { attributes, owner = hostOwner } = processes.resource(connection.pid, connection.comm)
       const service = String(attributes.get('service.name'))
-      return this.routes.route(owner, service, path, exchange.status !== notFound)
+      return this.routes.route(owner, service, path, status !== notFound)
     }
     const { capture_bytes: captureBytes } = network
     const switches: Readonly<Record<string, unknown>> = { ...network }
     const made = protocols
       .filter(({ key }) => switches[key] !== false)
       .map(unit => unit.create({ route, captureBytes }))
+    const drop = (reason: string, n: number) => account.miss(reason, n)
+    const refuse = (connection: number) => this.capture.refuse(connection)
+    const clock = new WallClock()
     this.tracer = new Tracer({
       protocols: made,
       scope: this.scope,
       red: this.red,
       countedBounds: kernelBounds,
       resourceOf: ({ pid, comm, server, localPort }) => processes.resource(pid, comm, server ? localPort : 0),
-      emit: (resource, scope, span) => spans.add(resource, scope, span),
-      drop: (reason, n) => account.miss(reason, n),
+      spans: pipeline.intake('traces'),
+      drop,
+      refuse,
       exports: ({ pid, comm }) => processes.exported(pid, comm),
       hidden: ({ pid, comm }) => processes.hidden(pid, comm),
       ...(options.edge === undefined ? {} : { edge: options.edge }),
-      overBudget: (exchange, call, { owner = hostOwner }) =>
-        this.budget.allows(exchange, call, owner) ? '' : this.budget.reason,
+      overBudget: (operation, { owner = hostOwner }) =>
+        this.budget.allows(operation, owner) ? '' : this.budget.reason,
       rules: tracerRules(network),
       isLocal: address => address.startsWith('127.') || address === '::1' || this.localAddresses.has(address),
       now: () => this.capture?.reachedMs ?? performance.now(),
+      clock,
       ...(governor === undefined ? {} : { governor }),
     })
     processes.select(selectionOf(config.discovery))
@@ -144,33 +149,28 @@ export class Tracing {
     const native = loadNative()
     if (native instanceof Unsupported) throw new Error(native.reason)
     this.protocols = made.length
-    const calls = new StreamCalls({
-      tracer: this.tracer,
-      microseconds: timeNs => this.capture.microseconds(timeNs),
-      drop: (reason, n) => account.miss(reason, n),
-      refuse: connection => this.capture.refuse(connection),
-    })
-    this.streams = new Streams(made, calls, {
+    this.streams = new Streams(made, this.tracer, {
       governor,
       isGone: pid => processes.isGone(pid),
       noRoom: () => this.capture.noRoom,
     })
     const names = made.map(({ name }) => name)
-    const sink = tracingSink({
+    const sink = new TracingSink({
       tracer: this.tracer,
       streams: this.streams,
-      account,
-      counted: exchanges => {
-        this.unbooked += exchanges
+      drop,
+      counted: operations => {
+        this.unbooked += operations
       },
-      refuse: connection => this.capture.refuse(connection),
+      refuse,
       log: options.log,
     })
-    this.capture = backend.open(native, captureOptions(config, names, governor), sink)
+    this.capture = backend.open(native, { ...captureOptions(config, names, governor), clock }, sink)
     this.budget = new SpanBudget({
       capture: this.capture,
+      clock,
       rules: captureRules(network),
-      protocols: made,
+      counted: new Set(protocols.filter(({ counted }) => counted).map(({ name }) => name)),
       spans: () => [...this.collected.values()].reduce((sum, spans) => sum + spans, 0),
       sync: () => this.sync(),
     })
@@ -294,16 +294,12 @@ export class Tracing {
     const { reasons, seen } = this
     const account = this.options.pipeline.ledger.traces
     const grown = (counter: CaptureCounter) => now[counter] - (seen[counter] ?? 0)
-    const lose = (exchanges: number, reason: string) => {
-      this.tracer.lost(exchanges)
-      account.miss(reason, exchanges)
-    }
     reasons.ring_full += grown('ring_full')
     reasons.over_budget += grown('over_budget')
     this.explain(grown('red_full'))
-    lose(grown('red_full'), 'red_full')
-    lose(grown('abandoned'), 'framing_lost')
-    lose(grown('pipeline_full'), 'no_memory')
+    this.tracer.lost('red_full', grown('red_full'))
+    this.tracer.lost('framing_lost', grown('abandoned'))
+    this.tracer.lost('no_memory', grown('pipeline_full'))
     this.seen = now
     const ringFull = this.explain(this.unbooked)
     account.miss('ring_full', ringFull)

@@ -1,5 +1,4 @@
-import type { Call, Exchange } from './exchange.ts'
-import type { StreamConnection, StreamDecoder } from './stream.ts'
+import type { Operation, StreamConnection, StreamDecoder } from './stream.ts'
 
 /**
  * An application protocol. Pure and synchronous, never throws, keeps no reference to what it is given, and allocates
@@ -8,19 +7,17 @@ import type { StreamConnection, StreamDecoder } from './stream.ts'
 export interface Protocol {
   /** Also its file, and what the kernel side calls it (`svc_protocol`). */
   readonly name: string
-  /** Where the kernel frames it: fills `call` (which the caller cleared). False: not this protocol, or too few bytes. */
-  parse?(exchange: Exchange, call: Call): boolean
-  /**
-   * Where the kernel only counted: fills `call` with what such calls have in common. The kernel counts what has this and
-   * is above the budget: such a protocol answers before it is asked again, as a rule, so that a turn is a call.
-   */
-  count?(exchange: Exchange, call: Call): void
-  /** Where only bytes are known: a reader of one connection. */
+  /** Where only bytes are known: a reader of one connection, which fills the calls of its operations. */
   open(connection: StreamConnection): StreamDecoder
+  /**
+   * Where there are no bytes to read: fills the call (which the caller cleared) of an operation that the kernel side
+   * framed or only counted. Left out: it passes on bytes and nothing else. False: not this protocol, or too few bytes.
+   */
+  fillCall?(operation: Operation): boolean
 }
 
 /** Names the route (a path of few values, `http.route`) that a path belongs to; '' when it has none. */
-export type RouteOf = (exchange: Exchange, path: string) => string
+export type RouteOf = (operation: Operation, path: string) => string
 
 /** What a protocol is given when it is made. */
 export interface ProtocolOptions {
@@ -51,6 +48,11 @@ export interface ProtocolUnit {
   readonly key: string
   /** Undefined: the kernel recognises it as it frames it, behind all others (`http1`). */
   readonly sign?: Sign
+  /**
+   * Above the budget of spans the kernel counts a turn of each side as one call: this protocol answers before it is asked
+   * again, as a rule.
+   */
+  readonly counted?: true
   /** What whoever is asked in it is by that; undefined: that does not tell. */
   readonly party?: 'store' | 'broker' | 'resolver'
   create(options: ProtocolOptions): Protocol

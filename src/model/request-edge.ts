@@ -8,7 +8,7 @@ export interface RequestEdge {
   /** Who asked and who was asked: of a side that was not seen, its address. */
   readonly client: Resource | string
   readonly server: Resource | string
-  /** What was spoken: `http` of any version, `grpc`, else as `Exchange` has it. */
+  /** What was spoken: `http` of any version, `grpc`, else the name of its protocol. */
   readonly protocol: string
   readonly failed: boolean
   /** Nanoseconds; below zero: that side was not seen. */

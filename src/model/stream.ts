@@ -1,5 +1,6 @@
 import type { ByteFlow, FlowReader } from '../lib/byte-flow.ts'
-import { Call } from './exchange.ts'
+import { Call } from './call.ts'
+import { CapturedHead, Connection } from './connection.ts'
 
 /** The bytes of one call on a connection (a part of them, where there were many). Reused: nothing of it may be kept. */
 export class Segment {
@@ -70,25 +71,48 @@ export class TraceContext {
   }
 }
 
-/** A request under way on a connection whose bytes a decoder reads. Instances come from a pool and go back to it. */
+const noConnection = new Connection()
+const noHead = new CapturedHead()
+
+/**
+ * A request and its response, from its first byte to its end: what the capture or the decoder of its connection knows,
+ * and the call that its protocol makes of it. Instances are used again, so nothing of one may be kept.
+ */
 export class Operation {
+  connection: Connection
   readonly call: Call = new Call()
   /** What the request said of its place in a trace. */
   readonly context: TraceContext = new TraceContext()
+  /** Empty where a decoder reads the bytes. */
+  readonly head: CapturedHead
   /** Nanoseconds of the monotonic clock: calls that moved the request's first byte, the response's first and last. */
   startNs = 0
+  /** 0: no byte of a response was seen. */
   responseNs = 0
   endNs = 0
-  /** As far as the decoder counts them. */
+  /** As far as they are counted. Of HTTP, of head and body, and of the bodies alone. */
   requestBytes = 0
   responseBytes = 0
-  /** Of HTTP, for routes; 0 where there is none. */
+  requestBodyBytes = 0
+  responseBodyBytes = 0
+  /** Of HTTP; 0 where there is none. */
   status = 0
-  /** TCP sequence number of the request's first byte. */
+  /** The connection ended before the response was complete. */
+  aborted = false
+  /** errno that ended it (for example 104, ECONNRESET), 0 for none. */
+  errno = 0
+  /**
+   * TCP sequence number of the request's first byte, 0 where it is not known: with the connection's ports it names this
+   * operation, the same on both of its sides.
+   */
   sequence = 0
+  /** The thread that moved the request's first byte. */
   tid = 0
+  /** That thread waits in its calls: the socket is not in non-blocking mode. */
   blocking = false
-  /** It is somebody's, and not in the pool. */
+  /** The thread that received it was sampled at work on it, and has answered it. */
+  sampled = false
+  /** In use, and not in the pool. */
   taken = false
   /** For the tracer: the operation's place in a trace. */
   place: object | undefined = undefined
@@ -100,6 +124,17 @@ export class Operation {
   kept = 0
   /** For the pool: what it was counted as holding. */
   bytes = 0
+
+  /** `head`: for operations that the kernel side frames. */
+  constructor(connection: Connection = noConnection, head: CapturedHead = noHead) {
+    this.connection = connection
+    this.head = head
+  }
+
+  /** Exact, from the kernel's monotonic clock. */
+  get durationNs(): number {
+    return Math.max(0, this.endNs - this.startNs)
+  }
 }
 
 /** A connection as its decoder sees it. */
@@ -114,10 +149,6 @@ export interface StreamConnection {
   readonly serverPort: number
   readonly clientAddress: string
   readonly clientPort: number
-  /** The process of the newest bytes, in the initial pid namespace, its short name, and its cgroup's inode. */
-  readonly pid: number
-  readonly comm: string
-  readonly cgroup: number
   /** The other end of this side. */
   readonly peerAddress: string
   readonly peerPort: number

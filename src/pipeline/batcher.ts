@@ -1,6 +1,7 @@
+import type { RequestBuilder } from '../exporters/otlp/request.ts'
 import type { Batch } from '../model/batch.ts'
 import type { DropReasonName } from '../model/drop-reasons.ts'
-import type { MetricTemplate, PreparedMetric, Sent } from '../model/prepared-metric.ts'
+import type { PreparedMetric, Sent } from '../model/prepared-metric.ts'
 import type { Resource, Scope } from '../model/resource.ts'
 import type { Account } from './ledger.ts'
 import { Prepared } from './prepared.ts'
@@ -40,26 +41,10 @@ export interface Lasting {
 }
 
 /** Encodes items into one request. The OTLP exporter has one for each signal. */
-export interface Builder<T> {
-  /** Items as receivers count them: spans, data points, log records, profiles. */
-  readonly items: number
-  /** Adds an item. Returns an upper bound of the request's size, in bytes. */
-  add(resource: Resource, scope: Scope, item: T): number
-  /** Encodes an item with placeholders for its numbers; undefined if it has no such form. */
-  template(item: T): MetricTemplate | undefined
-  /** Adds an encoded item that counts as `items`. */
-  addEncoded(resource: Resource, scope: Scope, bytes: Uint8Array, items: number): number
-  /** Size that `addEncoded` would return for so many bytes in an empty builder. */
-  aloneBytes(resource: Resource, scope: Scope, bytes: number): number
-  /** Undoes the last `add` or `addEncoded`. */
-  undo(): void
-  /** Returns all items, in at most `parts` requests that share no resource. */
-  take(parts?: number): Batch[]
-  /** Bytes of memory kept for the next request. */
-  readonly keptBytes: number
-  /** Frees the kept memory that was not used since the last call. */
-  rest(): void
-}
+export type Builder<T> = Pick<
+  RequestBuilder<T>,
+  'items' | 'add' | 'template' | 'addEncoded' | 'aloneBytes' | 'undo' | 'take' | 'keptBytes' | 'rest'
+>
 
 export interface BatchLimits {
   /** A batch is cut at this many items, */
@@ -129,15 +114,12 @@ export class Batcher<T> implements Intake<T> {
     this.#parts = options.parts ?? (() => 1)
     this.#cut = () => this.cut()
     this.#wasCut = options.cut ?? (() => {})
-    const show = (resource: Resource, scope: Scope, item: T) => {
-      for (const watcher of this.#watchers) watcher(resource, item, scope)
+    this.#show = {
+      add: (resource, scope, item) => this.#notify(resource, scope, item),
+      miss: () => undefined,
     }
-    this.#show = { add: show, miss: () => undefined }
     this.#sink = {
-      add: (resource, scope, item) => {
-        show(resource, scope, item)
-        this.#gather(resource, scope, item)
-      },
+      add: (resource, scope, item) => this.#take(resource, scope, item),
       miss: (reason, items) => this.#account.miss(reason, items),
     }
   }
@@ -166,7 +148,8 @@ export class Batcher<T> implements Intake<T> {
     if (this.#refusal !== '') {
       this.#account.miss(this.#refusal, this.#count(item))
       if (this.#watchers.length > 0) this.#run(resource, scope, item, this.#show)
-    } else this.#run(resource, scope, item, this.#sink)
+    } else if (this.#process === undefined) this.#take(resource, scope, item)
+    else this.#run(resource, scope, item, this.#sink)
   }
 
   /** Passes every item to the watcher from now on, until the returned function is called. */
@@ -301,6 +284,17 @@ export class Batcher<T> implements Intake<T> {
       // After a bug in a processor the item is dropped: it may not be fully processed, or redacted.
       sink.miss('processor', this.#count(item))
     }
+  }
+
+  /** Shows an item to watchers. */
+  #notify(resource: Resource, scope: Scope, item: T): void {
+    for (const watcher of this.#watchers) watcher(resource, item, scope)
+  }
+
+  /** Nothing more is to be done to the item. */
+  #take(resource: Resource, scope: Scope, item: T): void {
+    this.#notify(resource, scope, item)
+    this.#gather(resource, scope, item)
   }
 
   #gather(resource: Resource, scope: Scope, item: T): void {

@@ -135,7 +135,7 @@ for (const backend of [sock]) {
           slowNs: 1e9,
           boundsNs: Array.from({ length: 15 }, (_, i) => (i + 1) * 1e6),
         },
-        { ...ignored, exchange: () => {}, counted: () => {}, skipped: () => {} },
+        { ...ignored, end: () => {}, counted: () => {}, skipped: () => {} },
       )
       const attached = loadedPrograms(backend.name).filter(program => program.attached)
       capture.close()

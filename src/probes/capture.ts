@@ -2,8 +2,8 @@ import { release } from 'node:os'
 import type { svcCounter } from '../kernel/gen/sock.ts'
 import type { MapHandle, Native } from '../kernel/native.ts'
 import { atLeast, type Need } from '../kernel/needs.ts'
-import type { Exchange } from '../model/exchange.ts'
-import type { Segment } from '../model/stream.ts'
+import type { WallClock } from '../lib/wall-clock.ts'
+import type { TracingSink } from '../tracing/tracing-sink.ts'
 import type { TlsOptions, TlsProbes } from './tls/tls-probes.ts'
 
 /** What of a capture can change while it runs. */
@@ -33,27 +33,14 @@ export interface CaptureOptions extends CaptureRules {
   readonly kernel?: string
   /** Names of the protocols that are looked for. */
   readonly protocols: readonly string[]
+  /** Set by the capture every few seconds. */
+  readonly clock?: WallClock
   /** Upper bounds in nanoseconds of the buckets that the kernel counts in: 15 of them. */
   readonly boundsNs: readonly number[]
 }
 
-/** Where a capture hands on what it saw. The exchange is reused: nothing of it may be kept. */
-export interface CaptureSink {
-  /** A request whose head is whole: what is known of its exchange so far. */
-  begin(exchange: Exchange): void
-  /** Bytes of a connection that is read in user space. Reused as well. */
-  segment(segment: Segment): void
-  /** A thread was started by another of its process; numbers of the initial pid namespace. */
-  thread(pid: number, parentTid: number, tid: number): void
-  exchange(exchange: Exchange): void
-  /**
-   * Exchanges that the kernel only counted: `exchange` has what they share. Its head is as short as can be, with the
-   * target `*`, since the path is not known.
-   */
-  counted(exchange: Exchange, count: number, sumNs: number, buckets: ArrayLike<number>): void
-  /** Exchanges that were recorded, and not read as there was no time: of them nothing else is known. */
-  skipped(exchanges: number): void
-}
+/** Takes what a capture sees. Instances are reused: nothing of them may be kept. */
+export type CaptureSink = Pick<TracingSink, keyof TracingSink>
 
 /** Records that the addon's thread took out of the ring, because they were not read in time. */
 export interface Backlog {
@@ -142,8 +129,6 @@ export interface Capture {
   trackRequests?(on: boolean): void
   /** Reads inside TLS from now on, until it is closed. Throws where the kernel refuses what that takes. Once. */
   tls(options: TlsOptions): TlsProbes
-  /** Microseconds since the Unix epoch of a time of the monotonic clock. */
-  microseconds(timeNs: number): number
   /** Detaches, and hands on all records. What was counted can still be collected. */
   detach(): void
   /** Detaches and unloads. May be called again. */

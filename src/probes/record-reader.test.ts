@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { heapAllocated, heapGrowth } from '../../test/helpers/heap.ts'
 import { svcMethod, svcProtocol, svcRecord, svcRedKey, svcSide } from '../kernel/gen/sock.ts'
 import { ipText } from '../lib/ip-text.ts'
-import { Exchange } from '../model/exchange.ts'
+import type { Operation } from '../model/stream.ts'
 import { RecordReader } from './record-reader.ts'
 
 const bytes = Buffer.from(new ArrayBuffer(64 * 1024))
@@ -69,83 +69,72 @@ function write(at: number, given: Given): void {
     bytes[at + svcRecord[name as 'side']] = value
 }
 
-function read(given: Given, at = 0, reader = new RecordReader()): Exchange {
-  const exchange = new Exchange()
+function read(given: Given, at = 0, reader = new RecordReader()): Operation {
   write(at, given)
-  reader.record(exchange, bytes, words32, words16, at)
-  return exchange
+  return reader.record(bytes, words32, words16, at)
 }
 
-test('every field of a record has its place in the exchange', () => {
+test('every field of a record has its place in the operation, its connection and its head', () => {
   for (const at of [0, 8, 4096]) {
-    const exchange = read({}, at)
-    assert.equal(exchange.bytes, bytes)
-    assert.equal(
-      bytes.toString('latin1', exchange.requestStart, exchange.requestEnd),
-      'GET / HTTP/1.1\r\n\r\n',
-    )
-    assert.equal(exchange.responseStart, exchange.responseEnd)
-    const { pid, comm, cgroup, server, status, errno, aborted, sequence, protocol } = exchange
+    const operation = read({}, at)
+    const { connection, head } = operation
+    assert.equal(head.bytes, bytes)
+    assert.equal(bytes.toString('latin1', head.start, head.end), 'GET / HTTP/1.1\r\n\r\n')
+    const { pid, comm, server, protocol, fromBytes } = connection
+    const { status, errno, aborted, sequence } = operation
     assert.deepEqual(
-      { pid, comm, cgroup, server, status, errno, aborted, sequence, protocol },
+      { pid, comm, server, status, errno, aborted, sequence, protocol, fromBytes },
       {
         pid: 4_000_000_000,
         comm: 'nginx',
-        cgroup: 0x1_0000_0002,
         server: true,
         status: 503,
         errno: 104,
         aborted: true,
         sequence: 4_294_967_295,
         protocol: 'http1',
+        fromBytes: false,
       },
     )
-    const { localAddress, localPort, peerAddress, peerPort } = exchange
+    const { localAddress, localPort, peerAddress, peerPort } = connection
     assert.deepEqual(
       [localAddress, localPort, peerAddress, peerPort],
       ['127.0.0.1', 8080, '10.1.2.3', 65_535],
     )
-    const { requestBytes, responseBytes, requestBodyBytes, responseBodyBytes } = exchange
+    const { requestBytes, responseBytes, requestBodyBytes, responseBodyBytes } = operation
     assert.deepEqual([requestBytes, responseBytes, requestBodyBytes, responseBodyBytes], [100, 200, 10, 50])
   }
-  assert.equal(read({ fields: { side: svcSide.indexOf('client'), aborted: 0 } }).server, false)
+  assert.equal(read({ fields: { side: svcSide.indexOf('client'), aborted: 0 } }).connection.server, false)
   assert.equal(read({ fields: { side: svcSide.indexOf('client'), aborted: 0 } }).aborted, false)
 })
 
-test('times are those of the wall clock, and the duration is exact', () => {
-  const reader = new RecordReader()
-  reader.setClock(4_000_000_000, 1_700_000_000_000_000)
-  const exchange = read({ endNs: 5_002_000_001n }, 0, reader)
-  assert.equal(exchange.startUs, 1_700_000_001_000_000)
-  assert.equal(exchange.responseUs, 1_700_000_001_001_000)
-  assert.ok(Math.abs(exchange.endUs - 1_700_000_001_002_000) <= 0.25)
-  assert.equal(exchange.durationNs, 2_000_001)
-  assert.equal(read({ responseNs: 0n }, 0, reader).responseUs, 0)
-  reader.setClock(4_000_000_000, 1_800_000_000_000_000)
-  assert.equal(read({}, 0, reader).startUs, 1_800_000_001_000_000)
+test('times are those of the monotonic clock, and the duration is exact', () => {
+  const { startNs, responseNs, endNs, durationNs } = read({ endNs: 5_002_000_001n })
+  assert.deepEqual([startNs, responseNs, endNs], [5_000_000_000, 5_001_000_000, 5_002_000_001])
+  assert.equal(durationNs, 2_000_001)
+  assert.equal(read({ responseNs: 0n }).responseNs, 0)
 })
 
 test('numbers above 32 bits are read whole', () => {
-  const exchange = read({
+  const operation = read({
     requestBytes: 5_000_000_000_000n,
     responseBytes: 2n ** 33n,
     startNs: 2n ** 50n,
     endNs: 2n ** 50n + 7n,
   })
-  assert.deepEqual([exchange.requestBytes, exchange.responseBytes], [5e12, 2 ** 33])
-  assert.equal(exchange.durationNs, 7)
+  assert.deepEqual([operation.requestBytes, operation.responseBytes], [5e12, 2 ** 33])
+  assert.equal(operation.durationNs, 7)
 })
 
 test('a body is never of negative size: a message may have ended within its head', () => {
-  const exchange = read({ requestBytes: 10n, requestHead: 90, responseBytes: 0n, responseHead: 0 })
-  assert.deepEqual([exchange.requestBodyBytes, exchange.responseBodyBytes], [0, 0])
+  const operation = read({ requestBytes: 10n, requestHead: 90, responseBytes: 0n, responseHead: 0 })
+  assert.deepEqual([operation.requestBodyBytes, operation.responseBodyBytes], [0, 0])
 })
 
 test('a traceparent is a range of the record, and a longer value shows', () => {
   const value = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
   const check = (traceparent: string | undefined, want: string) => {
-    const exchange = read(traceparent === undefined ? {} : { traceparent })
-    const { traceparentStart, traceparentEnd } = exchange
+    const { traceparentStart, traceparentEnd } = read(traceparent === undefined ? {} : { traceparent }).head
     assert.equal(bytes.toString('latin1', traceparentStart, traceparentEnd), want)
   }
   check(undefined, '')
@@ -198,7 +187,7 @@ test('texts and addresses of one record do not leak into the next', () => {
       local: `10.0.${i >> 8}.${i & 255}`,
       peer: i % 2 === 0 ? '10.0.0.1' : 'fe80'.padEnd(32, '0'),
     }
-    const { comm: name, localAddress, peerAddress } = read(given, 0, reader)
+    const { comm: name, localAddress, peerAddress } = read(given, 0, reader).connection
     assert.deepEqual([name, localAddress], [comm, given.local])
     assert.equal(peerAddress, i % 2 === 0 ? '10.0.0.1' : 'fe80::')
   }
@@ -222,20 +211,21 @@ test('a key of what was only counted tells what its requests had in common, and 
     return key
   }
   const check = (side: 'client' | 'server', method: string, minor: number, want: string, ends: unknown[]) => {
-    // What an exchange before it left behind must be gone.
-    const exchange = read({ traceparent: '0'.repeat(55) }, 0, reader)
-    reader.counted(exchange, keyOf(side, method, minor))
-    assert.equal(exchange.bytes.toString('latin1', exchange.requestStart, exchange.requestEnd), want)
-    const { pid, comm, status, errno, aborted, server } = exchange
+    // A record before it must leave nothing behind.
+    read({ traceparent: '0'.repeat(55) }, 0, reader)
+    const operation = reader.counted(keyOf(side, method, minor))
+    const { connection, head, status, errno, aborted } = operation
+    assert.equal(head.bytes.toString('latin1', head.start, head.end), want)
+    const { pid, comm, server } = connection
     assert.deepEqual([pid, comm, status, errno, aborted], [4_000_000_000, 'curl', 404, 32, true])
     assert.equal(server, side === 'server')
-    const { localAddress, localPort, peerAddress, peerPort } = exchange
+    const { localAddress, localPort, peerAddress, peerPort } = connection
     assert.deepEqual([localAddress, localPort, peerAddress, peerPort], ends)
-    const { startUs, responseUs, endUs, durationNs, sequence, cgroup, requestBytes, responseBytes } = exchange
-    const rest = [startUs, responseUs, endUs, durationNs, sequence, cgroup, requestBytes, responseBytes]
+    const { startNs, responseNs, endNs, durationNs, sequence, tid, requestBytes, responseBytes } = operation
+    const rest = [startNs, responseNs, endNs, durationNs, sequence, tid, requestBytes, responseBytes]
     assert.deepEqual(rest, new Array(8).fill(0))
-    assert.equal(exchange.traceparentEnd - exchange.traceparentStart, 0)
-    assert.deepEqual([exchange.requestBodyBytes, exchange.responseBodyBytes], [0, 0])
+    assert.equal(head.traceparentEnd - head.traceparentStart, 0)
+    assert.deepEqual([operation.requestBodyBytes, operation.responseBodyBytes], [0, 0])
   }
   check('server', 'get', 1, 'GET * HTTP/1.1\r\n\r\n', ['', 65_535, '', 0])
   check('client', 'post', 0, 'POST * HTTP/1.0\r\n\r\n', ['', 0, '10.1.2.3', 65_535])
@@ -244,13 +234,12 @@ test('a key of what was only counted tells what its requests had in common, and 
 
 test('a hundred thousand records leave no growth behind, and nothing for the collector', async () => {
   const reader = new RecordReader()
-  const exchange = new Exchange()
   const size = 256
   const kinds = 64
   for (let i = 0; i < kinds; i++) write(i * size, { comm: `worker ${i % 8}`, peer: `10.0.0.${i}` })
   const run = (rounds: number) => {
     for (let round = 0; round < rounds; round++)
-      for (let i = 0; i < kinds; i++) reader.record(exchange, bytes, words32, words16, i * size)
+      for (let i = 0; i < kinds; i++) reader.record(bytes, words32, words16, i * size)
   }
   const grown = await heapGrowth(() => run(2000))
   assert.ok(grown < 256 * 1024, `${grown} bytes more`)

@@ -3,9 +3,9 @@ import { BoundedMap } from '../lib/bounded-map.ts'
 import { Interner } from '../lib/interner.ts'
 import { ipText } from '../lib/ip-text.ts'
 import { small } from '../lib/small-tables.ts'
-import type { Exchange } from '../model/exchange.ts'
-import { requestAt, requestNumber } from '../model/request-number.ts'
-import type { Segment } from '../model/stream.ts'
+import { CapturedHead, Connection } from '../model/connection.ts'
+import { requestAt } from '../model/request-number.ts'
+import { Operation, type Segment } from '../model/stream.ts'
 
 const server = svcSide.indexOf('server')
 const twoTo32 = 4294967296
@@ -17,78 +17,71 @@ const noBytes = Buffer.alloc(0)
 /** Bits of `svc_segment.flags` (bpf/include/layout.h, SVC_SEGMENT_...). */
 const flag = { received: 1, joined: 2, closed: 4, tls: 8, blocking: 16, server: 32 }
 
-/** Reads `svc_record` and `svc_red_key` (bpf/include/layout.h) into an exchange. Allocates nothing once it is warm. */
+/**
+ * Makes operations of `svc_record` and `svc_red_key` (bpf/include/layout.h), and segments of `svc_segment`. Allocates
+ * nothing once it is warm.
+ */
 export class RecordReader {
   private readonly words = small(new Interner({ slots: 1024, maxLength: 64 }))
   private readonly addresses = small(new BoundedMap<string, string>(4096))
-  /** Request heads that stand for what was only counted, by method and minor version. */
+  /** Request heads of what was only counted, by method and minor version. */
   private readonly heads = new Map<number, Buffer>()
-  /** Microseconds between the kernel's monotonic clock and the Unix epoch. */
-  private offsetUs = 0
-
-  /** Tells the clocks at one moment; to be called now and then, as the wall clock is adjusted. */
-  setClock(monotonicNs: number, realtimeUs: number): void {
-    this.offsetUs = realtimeUs - monotonicNs / 1000
-  }
+  /** Filled by each record, and by each key. */
+  private readonly operation = new Operation(new Connection(), new CapturedHead())
+  private readonly common = new Operation(new Connection(), new CapturedHead())
 
   /**
-   * Reads the record at byte `at` of `bytes` (a multiple of 8). `words32` and `words16` are views of the same memory
-   * from its first byte.
+   * Reads the record at byte `at` of `bytes` (a multiple of 8). `words32` and `words16` are views of the same memory from
+   * its first byte. The operation is valid until the next.
    */
-  record(exchange: Exchange, bytes: Buffer, words32: Uint32Array, words16: Uint16Array, at: number): void {
+  record(bytes: Buffer, words32: Uint32Array, words16: Uint16Array, at: number): Operation {
+    const { operation } = this
     const w = at >>> 2
     const h = at >>> 1
-    const startNs =
-      words32[w + (svcRecord.startNs >> 2)]! + words32[w + (svcRecord.startNs >> 2) + 1]! * twoTo32
-    const responseNs =
-      words32[w + (svcRecord.responseNs >> 2)]! + words32[w + (svcRecord.responseNs >> 2) + 1]! * twoTo32
-    const endNs = words32[w + (svcRecord.endNs >> 2)]! + words32[w + (svcRecord.endNs >> 2) + 1]! * twoTo32
     const requestHead = words32[w + (svcRecord.requestHead >> 2)]!
     const responseHead = words32[w + (svcRecord.responseHead >> 2)]!
-    const captured = words16[h + (svcRecord.captured >> 1)]!
-    exchange.bytes = bytes
-    exchange.requestStart = at + svcRecord.size
-    exchange.requestEnd = exchange.requestStart + captured
-    exchange.responseStart = exchange.requestEnd
-    exchange.responseEnd = exchange.requestEnd
-    exchange.protocol = 'http1'
-    exchange.server = bytes[at + svcRecord.side] === server
-    exchange.pid = words32[w + (svcRecord.pid >> 2)]!
-    exchange.tid = words32[w + (svcRecord.tid >> 2)]!
-    exchange.blocking = bytes[at + svcRecord.blocking] !== 0
-    exchange.moreContext = bytes[at + svcRecord.moreContext] !== 0
-    exchange.doubt = bytes[at + svcRecord.doubt] !== 0
-    exchange.comm = this.text(bytes, at + svcRecord.comm, svcRecord.commSize)
-    exchange.cgroup =
-      words32[w + (svcRecord.cgroup >> 2)]! + words32[w + (svcRecord.cgroup >> 2) + 1]! * twoTo32
-    exchange.localAddress = this.address(bytes, at + svcRecord.localAddress)
-    exchange.peerAddress = this.address(bytes, at + svcRecord.peerAddress)
-    exchange.localPort = words16[h + (svcRecord.localPort >> 1)]!
-    exchange.peerPort = words16[h + (svcRecord.peerPort >> 1)]!
-    exchange.status = words16[h + (svcRecord.status >> 1)]!
-    exchange.errno = words16[h + (svcRecord.error >> 1)]!
-    exchange.aborted = bytes[at + svcRecord.aborted] !== 0
-    exchange.startUs = startNs / 1000 + this.offsetUs
-    exchange.responseUs = responseNs === 0 ? 0 : responseNs / 1000 + this.offsetUs
-    exchange.endUs = endNs / 1000 + this.offsetUs
-    exchange.durationNs = endNs - startNs
-    exchange.requestBytes =
+    const { connection, head } = operation
+    connection.protocol = 'http1'
+    connection.server = bytes[at + svcRecord.side] === server
+    connection.pid = words32[w + (svcRecord.pid >> 2)]!
+    connection.comm = this.text(bytes, at + svcRecord.comm, svcRecord.commSize)
+    connection.localAddress = this.address(bytes, at + svcRecord.localAddress)
+    connection.peerAddress = this.address(bytes, at + svcRecord.peerAddress)
+    connection.localPort = words16[h + (svcRecord.localPort >> 1)]!
+    connection.peerPort = words16[h + (svcRecord.peerPort >> 1)]!
+    connection.doubt = bytes[at + svcRecord.doubt] !== 0
+    operation.startNs =
+      words32[w + (svcRecord.startNs >> 2)]! + words32[w + (svcRecord.startNs >> 2) + 1]! * twoTo32
+    operation.responseNs =
+      words32[w + (svcRecord.responseNs >> 2)]! + words32[w + (svcRecord.responseNs >> 2) + 1]! * twoTo32
+    operation.endNs =
+      words32[w + (svcRecord.endNs >> 2)]! + words32[w + (svcRecord.endNs >> 2) + 1]! * twoTo32
+    operation.requestBytes =
       words32[w + (svcRecord.requestBytes >> 2)]! + words32[w + (svcRecord.requestBytes >> 2) + 1]! * twoTo32
-    exchange.responseBytes =
+    operation.responseBytes =
       words32[w + (svcRecord.responseBytes >> 2)]! +
       words32[w + (svcRecord.responseBytes >> 2) + 1]! * twoTo32
-    exchange.requestBodyBytes = Math.max(0, exchange.requestBytes - requestHead)
-    exchange.responseBodyBytes = Math.max(0, exchange.responseBytes - responseHead)
-    exchange.sequence = words32[w + (svcRecord.sequence >> 2)]!
-    exchange.request = exchange.server ? requestNumber(exchange.tid, startNs) : 0
-    exchange.sampled = bytes[at + svcRecord.sampled] !== 0
-    exchange.traceparentStart = at + svcRecord.traceparent
-    exchange.traceparentEnd = exchange.traceparentStart
+    operation.requestBodyBytes = Math.max(0, operation.requestBytes - requestHead)
+    operation.responseBodyBytes = Math.max(0, operation.responseBytes - responseHead)
+    operation.status = words16[h + (svcRecord.status >> 1)]!
+    operation.aborted = bytes[at + svcRecord.aborted] !== 0
+    operation.errno = words16[h + (svcRecord.error >> 1)]!
+    operation.sequence = words32[w + (svcRecord.sequence >> 2)]!
+    operation.tid = words32[w + (svcRecord.tid >> 2)]!
+    operation.blocking = bytes[at + svcRecord.blocking] !== 0
+    operation.sampled = bytes[at + svcRecord.sampled] !== 0
+    head.bytes = bytes
+    head.start = at + svcRecord.size
+    head.end = head.start + words16[h + (svcRecord.captured >> 1)]!
+    head.moreContext = bytes[at + svcRecord.moreContext] !== 0
+    head.traceparentStart = at + svcRecord.traceparent
+    head.traceparentEnd = head.traceparentStart
     if (bytes[at + svcRecord.hasTraceparent] !== 0) {
-      // The byte behind the value's 55 is the line's end, or what tells a longer value.
-      const longer = bytes[exchange.traceparentStart + traceparentLength]! > space
-      exchange.traceparentEnd += traceparentLength + (longer ? 1 : 0)
+      // The byte behind the value's 55 is the line's end, or shows a longer value.
+      const longer = bytes[head.traceparentStart + traceparentLength]! > space
+      head.traceparentEnd += traceparentLength + (longer ? 1 : 0)
     }
+    return operation
   }
 
   /** Reads the `svc_segment` at byte `at`, whose captured bytes follow it. */
@@ -127,51 +120,26 @@ export class RecordReader {
     segment.peerPort = words16[h + (svcSegment.peerPort >> 1)]!
   }
 
-  /** Microseconds since the Unix epoch of a time of the monotonic clock. */
-  microseconds(timeNs: number): number {
-    return timeNs / 1000 + this.offsetUs
-  }
-
-  /** Reads a key of `red`: the exchange gets what its requests had in common, and zero for all that they had not. */
-  counted(exchange: Exchange, key: Buffer): void {
-    const protocol = svcProtocol[key[svcRedKey.protocol]!] ?? ''
-    const head = protocol === 'http1' ? this.headOf(key[svcRedKey.method]!, key[svcRedKey.minor]!) : noBytes
+  /** Reads a key of `red`: what the operations that were counted have in common, and zero for all else. Valid until the next. */
+  counted(key: Buffer): Operation {
+    const { common: operation } = this
+    const { connection, head } = operation
     const isServer = key[svcRedKey.side] === server
     const port = key.readUInt16LE(svcRedKey.port)
-    exchange.bytes = head
-    exchange.requestStart = 0
-    exchange.requestEnd = head.length
-    exchange.responseStart = head.length
-    exchange.responseEnd = head.length
-    exchange.protocol = protocol
-    exchange.server = isServer
-    exchange.pid = key.readUInt32LE(svcRedKey.pid)
-    exchange.tid = 0
-    exchange.blocking = false
-    exchange.moreContext = false
-    exchange.doubt = false
-    exchange.comm = this.text(key, svcRedKey.comm, svcRedKey.commSize)
-    exchange.cgroup = 0
-    exchange.localAddress = ''
-    exchange.peerAddress = isServer ? '' : this.address(key, svcRedKey.peerAddress)
-    exchange.localPort = isServer ? port : 0
-    exchange.peerPort = isServer ? 0 : port
-    exchange.status = key.readUInt16LE(svcRedKey.status)
-    exchange.errno = key.readUInt16LE(svcRedKey.error)
-    exchange.aborted = key[svcRedKey.aborted] !== 0
-    exchange.startUs = 0
-    exchange.responseUs = 0
-    exchange.endUs = 0
-    exchange.durationNs = 0
-    exchange.requestBytes = 0
-    exchange.responseBytes = 0
-    exchange.requestBodyBytes = 0
-    exchange.responseBodyBytes = 0
-    exchange.sequence = 0
-    exchange.request = 0
-    exchange.sampled = false
-    exchange.traceparentStart = 0
-    exchange.traceparentEnd = 0
+    connection.protocol = svcProtocol[key[svcRedKey.protocol]!] ?? ''
+    connection.server = isServer
+    connection.pid = key.readUInt32LE(svcRedKey.pid)
+    connection.comm = this.text(key, svcRedKey.comm, svcRedKey.commSize)
+    connection.peerAddress = isServer ? '' : this.address(key, svcRedKey.peerAddress)
+    connection.localPort = isServer ? port : 0
+    connection.peerPort = isServer ? 0 : port
+    operation.status = key.readUInt16LE(svcRedKey.status)
+    operation.aborted = key[svcRedKey.aborted] !== 0
+    operation.errno = key.readUInt16LE(svcRedKey.error)
+    head.bytes =
+      connection.protocol === 'http1' ? this.headOf(key[svcRedKey.method]!, key[svcRedKey.minor]!) : noBytes
+    head.end = head.bytes.length
+    return operation
   }
 
   private headOf(method: number, minor: number): Buffer {

@@ -15,8 +15,8 @@ import { BpfObject } from '../kernel/bpf-object.ts'
 import { readBtf } from '../kernel/btf.ts'
 import { readIterator } from '../kernel/iterator.ts'
 import type { LinkHandle } from '../kernel/native.ts'
-import type { Exchange } from '../model/exchange.ts'
 import { requestNumber } from '../model/request-number.ts'
+import type { Operation } from '../model/stream.ts'
 import { sock } from './sock.ts'
 import { SocketCapture } from './socket-capture.ts'
 
@@ -89,7 +89,7 @@ class Watch {
         thread: ignore,
         counted: ignore,
         skipped: () => {},
-        exchange: each => this.end(each),
+        end: each => this.end(each),
         segment: ({ server, received, closed, tid, timeNs, served }) => {
           if (server && !closed)
             this.calls.push({ received, number: received ? requestNumber(tid, timeNs) : served })
@@ -148,10 +148,10 @@ class Watch {
     await this.server.close()
   }
 
-  private end({ server, bytes, requestStart, requestEnd, request, tid, sampled }: Exchange): void {
-    if (!server) return
-    const path = bytes.toString('latin1', requestStart, requestEnd).split(' ')[1]!
-    this.ended.push({ path, number: request, tid, sampled })
+  private end({ connection, head, startNs, tid, sampled }: Operation): void {
+    if (!connection.server) return
+    const path = head.bytes.toString('latin1', head.start, head.end).split(' ')[1]!
+    this.ended.push({ path, number: requestNumber(tid, startNs), tid, sampled })
   }
 }
 

@@ -16,7 +16,7 @@ import { head } from '../../test/helpers/raw-talk.ts'
 import type { BpfObject } from '../kernel/bpf-object.ts'
 import { countedMaps, loadedMaps, loadedPrograms } from '../kernel/loaded.ts'
 import { MapEntries } from '../kernel/map-entries.ts'
-import type { Exchange } from '../model/exchange.ts'
+import type { Operation } from '../model/stream.ts'
 import type { CaptureBackend, CaptureOptions } from './capture.ts'
 import { sock } from './sock.ts'
 import { SocketCapture } from './socket-capture.ts'
@@ -39,27 +39,29 @@ class Seen {
   /** That any process of the host started. */
   threads = 0
 
-  exchange(exchange: Exchange): void {
-    const { status, sequence, pid, bytes, requestStart, requestEnd } = exchange
-    const path = bytes.toString('latin1', requestStart, requestEnd).split(' ')[1] ?? ''
-    this.records.push({ server: exchange.server, status, sequence, pid, path })
-    assert.equal(pid, exchange.server ? peers.serverPid : peers.clientPid)
-    assert.equal(exchange.server ? exchange.localPort : exchange.peerPort, peers.port)
-    assert.ok(exchange.endUs >= exchange.startUs && exchange.durationNs > 0)
-    assert.deepEqual([exchange.requestBodyBytes, exchange.responseBodyBytes], [0, 5])
-    this.add(exchange.server, status, 1)
+  end(operation: Operation): void {
+    const { connection, head, status, sequence } = operation
+    const { server, pid, serverPort } = connection
+    const path = head.bytes.toString('latin1', head.start, head.end).split(' ')[1] ?? ''
+    this.records.push({ server, status, sequence, pid, path })
+    assert.equal(pid, server ? peers.serverPid : peers.clientPid)
+    assert.equal(serverPort, peers.port)
+    assert.ok(operation.endNs > operation.startNs && operation.durationNs > 0)
+    assert.deepEqual([operation.requestBodyBytes, operation.responseBodyBytes], [0, 5])
+    this.add(server, status, 1)
   }
 
-  count(exchange: Exchange, count: number, sumNs: number, buckets: ArrayLike<number>): void {
-    assert.equal(exchange.pid, exchange.server ? peers.serverPid : peers.clientPid)
-    assert.equal(exchange.server ? exchange.localPort : exchange.peerPort, peers.port)
+  count({ connection, status }: Operation, count: number, sumNs: number, buckets: ArrayLike<number>): void {
+    const { server, pid, serverPort } = connection
+    assert.equal(pid, server ? peers.serverPid : peers.clientPid)
+    assert.equal(serverPort, peers.port)
     assert.equal(
       Array.from(buckets).reduce((a, b) => a + b, 0),
       count,
     )
     assert.ok(sumNs >= 0)
     this.counted += count
-    this.add(exchange.server, exchange.status, count)
+    this.add(server, status, count)
   }
 
   private add(ofServer: boolean, status: number, count: number): void {
@@ -98,8 +100,8 @@ async function capturing(
     ...ignored,
     begin: () => seen.begun++,
     thread: () => seen.threads++,
-    exchange: exchange => seen.exchange(exchange),
-    counted: (exchange, count, sumNs, buckets) => seen.count(exchange, count, sumNs, buckets),
+    end: operation => seen.end(operation),
+    counted: (operation, count, sumNs, buckets) => seen.count(operation, count, sumNs, buckets),
   })
   try {
     await body(capture, seen)
@@ -314,8 +316,8 @@ async function besideFlood(
   const includePorts = [flooder.port, quiet?.port ?? flooder.port]
   const capture = new SocketCapture(nativeOrThrow(), sock, options({ includePorts, ...given }), {
     ...ignored,
-    exchange: ({ pid }) => note(told, pid, 1),
-    counted: ({ pid }, count) => note(counted, pid, count),
+    end: ({ connection }) => note(told, connection.pid, 1),
+    counted: ({ connection }, count) => note(counted, connection.pid, count),
   })
   const draining = setInterval(() => capture.drain(), 200)
   try {
@@ -518,7 +520,7 @@ test('an exchange that is under way when its port is excluded leaves no trace', 
     const { port } = talk.server.ready
     const capture = new SocketCapture(nativeOrThrow(), sock, options({ includePorts: [port] }), {
       ...ignored,
-      exchange: exchange => assert.equal(exchange.localPort, port),
+      end: ({ connection }) => assert.equal(connection.localPort, port),
       counted: () => {},
     })
     try {
@@ -650,7 +652,7 @@ test('the end leaves nothing in the kernel, and may come twice', kernel, async (
 })
 
 test('a capture that cannot start says why and leaves nothing in the kernel', kernel, async () => {
-  const sink = { ...ignored, exchange: () => {}, counted: () => {} }
+  const sink = { ...ignored, end: () => {}, counted: () => {} }
   const check = async (backend: CaptureBackend, given: Partial<CaptureOptions>, message: RegExp) => {
     const start = await bpfDescriptors()
     assert.throws(() => new SocketCapture(nativeOrThrow(), backend, options(given), sink), { message })

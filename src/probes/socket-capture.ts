@@ -24,7 +24,7 @@ import {
   type RingHandle,
 } from '../kernel/native.ts'
 import { u64 } from '../lib/u64.ts'
-import { Exchange } from '../model/exchange.ts'
+import type { WallClock } from '../lib/wall-clock.ts'
 import { Segment } from '../model/stream.ts'
 import {
   type Backlog,
@@ -78,10 +78,10 @@ export class SocketCapture implements Capture {
   private readonly native: Native
   private readonly object: BpfObject
   private readonly sink: CaptureSink
+  private readonly clock: WallClock | undefined
   private readonly ring: RingHandle
   private readonly turns: DrainTurns
   private readonly reader = new RecordReader()
-  private readonly exchange = new Exchange()
   private readonly piece = new Segment()
   private readonly bytes = Buffer.from(new ArrayBuffer(drainBytes))
   private readonly words32 = new Uint32Array(this.bytes.buffer)
@@ -105,6 +105,7 @@ export class SocketCapture implements Capture {
     this.native = native
     this.backend = backend
     this.sink = sink
+    this.clock = options.clock
     const file = backend.objectFor(options.captureBytes)
     const path = file && findAsset(file)
     if (!path) {
@@ -254,11 +255,6 @@ export class SocketCapture implements Capture {
     put(new Uint8Array(this.globals, this.backend.layout.bss.trackRequests, 1), Number(on))
   }
 
-  /** Microseconds since the Unix epoch of a time of the monotonic clock. */
-  microseconds(timeNs: number): number {
-    return this.reader.microseconds(timeNs)
-  }
-
   /** Reads inside TLS from now on, until it is closed. */
   tls(options: TlsOptions): TlsProbes {
     const attached = new Uint32Array(this.globals, sockBss.tlsAttached, 1)
@@ -326,7 +322,7 @@ export class SocketCapture implements Capture {
 
   private setClock(): void {
     const { monotonicNs, realtimeUs } = this.native.clock()
-    this.reader.setClock(monotonicNs, realtimeUs)
+    this.clock?.set(monotonicNs, realtimeUs)
     this.clockAt = performance.now()
   }
 
@@ -350,7 +346,7 @@ export class SocketCapture implements Capture {
 
   /** Returns the time of the newest record, and more than 0. */
   private read(length: number): number {
-    const { words32, words16, bytes, exchange, piece, sink, reader } = this
+    const { words32, words16, bytes, piece, sink, reader } = this
     let timeAt = 0 // where there are but threads, the lengths of records are old enough
     for (let at = 0; at < length; ) {
       const size = words32[at >>> 2]!
@@ -360,14 +356,12 @@ export class SocketCapture implements Capture {
         case kind.exchange:
           if (size < svcRecord.size) break
           timeAt = (from + svcRecord.endNs) >>> 2
-          reader.record(exchange, bytes, words32, words16, from)
-          sink.exchange(exchange)
+          sink.end(reader.record(bytes, words32, words16, from))
           break
         case kind.begin:
           if (size < svcRecord.size) break
           timeAt = (from + svcRecord.startNs) >>> 2
-          reader.record(exchange, bytes, words32, words16, from)
-          sink.begin(exchange)
+          sink.begin(reader.record(bytes, words32, words16, from))
           break
         case kind.segment:
           if (size < svcSegment.size) break
@@ -422,8 +416,7 @@ export class SocketCapture implements Capture {
       return
     }
     known.idle = 0
-    this.reader.counted(this.exchange, key)
-    this.sink.counted(this.exchange, count, sumNs, this.buckets)
+    this.sink.counted(this.reader.counted(key), count, sumNs, this.buckets)
   }
 }
 

@@ -53,7 +53,7 @@ class Watch {
       },
       {
         begin: never,
-        exchange: never,
+        end: never,
         counted: never,
         skipped: never,
         thread: (...numbers) => this.threads.push(numbers),

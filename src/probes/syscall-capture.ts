@@ -19,6 +19,7 @@ import { tracepointFields } from '../kernel/tracepoints.ts'
 import { ipText } from '../lib/ip-text.ts'
 import { Turn } from '../lib/turn.ts'
 import { u64 } from '../lib/u64.ts'
+import type { WallClock } from '../lib/wall-clock.ts'
 import { Segment } from '../model/stream.ts'
 import type {
   Backlog,
@@ -91,6 +92,7 @@ export class SyscallCapture implements Capture {
   private readonly native: Native
   private readonly object: BpfObject
   private readonly sink: CaptureSink
+  private readonly clock: WallClock | undefined
   private readonly records: Records
   private readonly poll: PollHandle | undefined
   private readonly turns: DrainTurns
@@ -129,6 +131,7 @@ export class SyscallCapture implements Capture {
     this.native = native
     this.backend = backend
     this.sink = sink
+    this.clock = options.clock
     try {
       native.bumpMemlock()
     } catch {
@@ -260,11 +263,6 @@ export class SyscallCapture implements Capture {
     return probes
   }
 
-  /** Microseconds since the Unix epoch of a time of the monotonic clock. */
-  microseconds(timeNs: number): number {
-    return this.reader.microseconds(timeNs)
-  }
-
   /** Detaches, and hands on all records. */
   detach(): void {
     if (this.detached) return
@@ -382,7 +380,7 @@ export class SyscallCapture implements Capture {
 
   private setClock(): void {
     const { monotonicNs, realtimeUs } = this.native.clock()
-    this.reader.setClock(monotonicNs, realtimeUs)
+    this.clock?.set(monotonicNs, realtimeUs)
     this.clockAt = performance.now()
   }
 

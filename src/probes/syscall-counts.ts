@@ -8,7 +8,7 @@ import { counted, small } from '../lib/small-tables.ts'
 import { SyscallNames } from '../lib/syscall-names.ts'
 import { u64 } from '../lib/u64.ts'
 import { Attributes } from '../model/attributes.ts'
-import type { DurationDesc } from '../model/exchange.ts'
+import type { DurationDesc } from '../model/call.ts'
 
 /** The end of a call is looked at first, so that no call is left without it. */
 const programs: Readonly<Record<Build, readonly string[]>> = {

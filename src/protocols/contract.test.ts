@@ -2,12 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { heapGrowth } from '../../test/helpers/heap.ts'
+import { kernelOperation, setHead } from '../../test/helpers/kernel-operation.ts'
 import { soak } from '../../test/helpers/soak.ts'
 import { StreamSession } from '../../test/helpers/stream-session.ts'
 import { agent } from '../config/schema-agent.ts'
 import { svcProtocol } from '../kernel/gen/sock.ts'
-import { Call, Exchange } from '../model/exchange.ts'
 import type { Protocol } from '../model/protocol.ts'
+import type { Operation } from '../model/stream.ts'
 import type { Keys } from '../schema/tree.ts'
 import { durations } from './durations.ts'
 import { protocols } from './index.ts'
@@ -24,21 +25,19 @@ const messages = [
   '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03',
 ].map(text => Buffer.from(text, 'latin1'))
 
-function fill(exchange: Exchange, bytes: Buffer, server: boolean): void {
-  exchange.bytes = bytes
-  exchange.requestStart = 0
-  exchange.requestEnd = bytes.length
-  exchange.server = server
-  exchange.status = 200
-  exchange.peerAddress = '10.0.0.2'
-  exchange.peerPort = 80
+function fill(operation: Operation, bytes: Buffer, server: boolean): void {
+  setHead(operation, bytes)
+  operation.connection.server = server
 }
 
-/** Parses and holds what came out to what every protocol promises. */
-function parse(protocol: Protocol, exchange: Exchange, call: Call): boolean {
+/** What the kernel side framed. */
+const framed = () => kernelOperation({ status: 200, peerAddress: '10.0.0.2', peerPort: 80 })
+
+/** Describes it and holds the call to what every protocol promises. */
+function describe(protocol: Protocol, operation: Operation): boolean {
+  const { call } = operation
   call.clear()
-  const parsed = protocol.parse?.(exchange, call)
-  if (!parsed) {
+  if (!protocol.fillCall?.(operation)) {
     assert.deepEqual([call.name, call.attributes.size, call.dimensions.size], ['', 0, 0])
     return false
   }
@@ -77,7 +76,8 @@ for (const unit of protocols) {
     )
     const made = unit.create({ route: () => '' })
     assert.equal(made.name, unit.name)
-    assert.equal(unit.sign === undefined, made.parse !== undefined, 'who recognises it')
+    const isWhole = unit.sign === undefined || unit.counted === true
+    assert.equal(made.fillCall !== undefined, isWhole, 'whether the kernel side frames or counts it')
     assert.ok((svcProtocol as readonly string[]).includes(unit.name), 'the kernel side does not know it')
   })
 
@@ -101,46 +101,44 @@ for (const unit of protocols) {
   })
 }
 
-for (const unit of protocols.filter(each => each.create({ route: () => '' }).parse !== undefined)) {
-  const create = () => unit.create({ route: (_exchange, path) => path })
+for (const unit of protocols.filter(each => each.sign === undefined)) {
+  const create = () => unit.create({ route: (_operation, path) => path })
 
   test(`${unit.name}: it recognises at least one message of this test`, () => {
     const protocol = create()
-    const exchange = new Exchange()
+    const operation = framed()
     const recognised = messages.filter(message => {
-      fill(exchange, message, true)
-      return parse(protocol, exchange, new Call())
+      fill(operation, message, true)
+      return describe(protocol, operation)
     })
     assert.ok(recognised.length > 0)
   })
 
   test(`${unit.name}: nothing is not a message`, () => {
-    const exchange = new Exchange()
-    fill(exchange, Buffer.alloc(0), true)
-    assert.equal(parse(create(), exchange, new Call()), false)
+    const operation = framed()
+    fill(operation, Buffer.alloc(0), true)
+    assert.equal(describe(create(), operation), false)
   })
 
   test(`${unit.name}: a message cut behind any byte is parsed or refused, and reads nothing beyond the cut`, () => {
     const protocol = create()
-    const exchange = new Exchange()
     for (const message of messages) {
       for (let cut = 0; cut <= message.length; cut++) {
-        const exact = new Call()
-        fill(exchange, message.subarray(0, cut), true)
-        const parsed = parse(protocol, exchange, exact)
-        const inside = new Call()
-        fill(exchange, Buffer.concat([message.subarray(0, cut), Buffer.from('\r\nHost: beyond\r\n')]), true)
-        exchange.requestEnd = cut
-        assert.equal(parse(protocol, exchange, inside), parsed)
-        assert.deepEqual(inside, exact)
+        const exact = framed()
+        fill(exact, message.subarray(0, cut), true)
+        const described = describe(protocol, exact)
+        const inside = framed()
+        fill(inside, Buffer.concat([message.subarray(0, cut), Buffer.from('\r\nHost: beyond\r\n')]), true)
+        inside.head.end = cut
+        assert.equal(describe(protocol, inside), described)
+        assert.deepEqual(inside.call, exact.call)
       }
     }
   })
 
   test(`${unit.name}: no bytes make it throw`, () => {
     const protocol = create()
-    const exchange = new Exchange()
-    const call = new Call()
+    const operation = framed()
     const pieces = fc.array(
       fc.oneof(fc.uint8Array({ maxLength: 30 }), fc.constantFrom<Uint8Array>(...messages)),
       { maxLength: 3 },
@@ -152,10 +150,10 @@ for (const unit of protocols.filter(each => each.create({ route: () => '' }).par
         fc.integer({ min: -3, max: 400 }),
         fc.boolean(),
         (parts, start, end, server) => {
-          fill(exchange, Buffer.concat(parts), server)
-          exchange.requestStart = start
-          exchange.requestEnd = end
-          parse(protocol, exchange, call)
+          fill(operation, Buffer.concat(parts), server)
+          operation.head.start = start
+          operation.head.end = end
+          describe(protocol, operation)
         },
       ),
       { numRuns: 2_000 },
@@ -164,17 +162,16 @@ for (const unit of protocols.filter(each => each.create({ route: () => '' }).par
 
   test(`${unit.name}: a hundred thousand calls, no two alike, leave no growth behind`, async () => {
     const protocol = create()
-    const exchange = new Exchange()
-    const call = new Call()
+    const operation = framed()
     const bytes = Buffer.alloc(4_096)
     let counter = 0
     const grown = await heapGrowth(() => {
       for (let i = 0; i < 25_000; i++) {
         const size = bytes.write(messageNumber(counter++), 'latin1')
-        fill(exchange, bytes, i % 2 === 0)
-        exchange.requestEnd = size
-        call.clear()
-        protocol.parse?.(exchange, call)
+        fill(operation, bytes, i % 2 === 0)
+        operation.head.end = size
+        operation.call.clear()
+        protocol.fillCall?.(operation)
       }
     })
     assert.ok(grown < 1 << 20, `${grown} bytes more`)

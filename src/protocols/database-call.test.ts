@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { kernelOperation } from '../../test/helpers/kernel-operation.ts'
 import { StreamSession } from '../../test/helpers/stream-session.ts'
-import { Call, Exchange } from '../model/exchange.ts'
+import type { Call } from '../model/call.ts'
 import type { Protocol, ProtocolUnit } from '../model/protocol.ts'
 import { SpanKind } from '../model/span.ts'
 import { dbClient } from './durations.ts'
@@ -11,13 +12,9 @@ import { postgres } from './postgres.ts'
 import { redis } from './redis.ts'
 
 function counted(protocol: Protocol, port: number): Call {
-  const exchange = new Exchange()
-  exchange.protocol = protocol.name
-  exchange.peerAddress = '10.0.0.2'
-  exchange.peerPort = port
-  const call = new Call()
-  protocol.count!(exchange, call)
-  return call
+  const operation = kernelOperation({ protocol: protocol.name, peerAddress: '10.0.0.2', peerPort: port })
+  assert.equal(protocol.fillCall?.(operation), true)
+  return operation.call
 }
 
 const routes = { route: () => '' }

@@ -1,4 +1,4 @@
-import type { Call } from '../model/exchange.ts'
+import type { Call } from '../model/call.ts'
 import { SpanKind } from '../model/span.ts'
 import type { StreamConnection } from '../model/stream.ts'
 import { dbClient } from './durations.ts'

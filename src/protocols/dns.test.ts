@@ -215,12 +215,12 @@ test('a lookup that nobody answered timed out, or failed by how its socket ended
 test('a lookup that nobody answered ends when other sockets ask later, as no end of its socket is told', () => {
   const ended: string[] = []
   const streams = new Streams([dns.create({ route: () => '' })], {
-    asked: () => {},
-    ended: (_stream, { call, startNs, endNs }) =>
+    begin: () => {},
+    end: ({ call, startNs, endNs }) =>
       ended.push(`${call.attributes.get('dns.question.name')} ${call.error} ${(endNs - startNs) / 1e9}`),
-    abandoned: () => {},
+    abandon: () => {},
     lost: () => {},
-    refused: () => {},
+    refuse: () => {},
   })
   const ask = (connection: number, name: string, timeNs: number) => {
     const segment = new Segment()

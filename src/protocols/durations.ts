@@ -1,6 +1,6 @@
 // The duration histograms that protocols fill, by the conventions 1.44. One object for each metric, as series are found by it.
 
-import type { DurationDesc } from '../model/exchange.ts'
+import type { DurationDesc } from '../model/call.ts'
 
 export interface ProtocolDuration extends DurationDesc {
   /** All dimensions that a call may have. */

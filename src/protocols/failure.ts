@@ -1,4 +1,4 @@
-import type { Call } from '../model/exchange.ts'
+import type { Call } from '../model/call.ts'
 
 /** Linux's numbers. */
 const types = new Map([

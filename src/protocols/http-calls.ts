@@ -4,9 +4,10 @@ import type { RequestHead } from '../lib/http-head.ts'
 import { Interner } from '../lib/interner.ts'
 import { small } from '../lib/small-tables.ts'
 import { UrlBytes } from '../lib/url-bytes.ts'
-import type { Call, Exchange } from '../model/exchange.ts'
+import type { Connection } from '../model/connection.ts'
 import type { ProtocolOptions, RouteOf } from '../model/protocol.ts'
 import { SpanKind } from '../model/span.ts'
+import type { Operation } from '../model/stream.ts'
 import { httpClient, httpServer } from './durations.ts'
 import { brokenOff } from './failure.ts'
 
@@ -31,7 +32,7 @@ const otherMethod = 'HTTP'
 const telemetryPaths = new Set(['/v1/traces', '/v1/metrics', '/v1/logs', '/v1development/profiles'])
 
 /**
- * Tells an HTTP exchange in the conventions 1.44, whatever version of HTTP it came in. `error.type` is the status code as
+ * Tells an HTTP operation in the conventions 1.44, whatever version of HTTP it came in. `error.type` is the status code as
  * text (5xx for a server, 4xx and 5xx for a client) or, when the exchange broke off, what `brokenOff` calls it,
  * `no_response`, or `_OTHER`.
  */
@@ -39,6 +40,7 @@ export class HttpCalls {
   private readonly route: RouteOf
   private readonly knownMethods: ReadonlySet<string>
   private head!: RequestHead
+  private bytes!: Buffer
   /** Hosts, methods and user agents recur far more often than URLs, which must not displace them. */
   private readonly words = small(new Interner({ slots: 2_048, maxLength: 256 }))
   private readonly urls = small(new Interner({ slots: 4_096, maxLength: 512 }))
@@ -56,12 +58,15 @@ export class HttpCalls {
   }
 
   /**
-   * Fills `call`, which is cleared. `head` was read from the exchange's bytes. `failure` is what went wrong, where
-   * neither the status nor the connection tells. False, with nothing filled in: too few bytes.
+   * Fills the operation's call, which is cleared. `head` was read from `bytes`. `failure` is what went wrong, where
+   * neither the status nor the connection tells; `unseen`: there may have been a response that was not seen. False, with
+   * nothing filled in: too few bytes.
    */
-  describe(head: RequestHead, exchange: Exchange, call: Call, failure = ''): boolean {
-    const { bytes } = exchange
+  describe(head: RequestHead, bytes: Buffer, operation: Operation, failure = '', unseen = false): boolean {
+    const { call } = operation
+    const { server } = operation.connection
     this.head = head
+    this.bytes = bytes
     const sent = this.words.intern(bytes, head.method.start, head.method.end)
     const known = this.knownMethods.has(sent)
     // Of a request line that was cut off, a method known to HTTP is all the evidence there is.
@@ -70,24 +75,24 @@ export class HttpCalls {
     call.attributes.add('http.request.method', method)
     if (!known && sent !== '_OTHER') call.attributes.add('http.request.method_original', sent)
     call.dimensions.add('http.request.method', method)
-    call.kind = exchange.server ? SpanKind.server : SpanKind.client
+    call.kind = server ? SpanKind.server : SpanKind.client
     call.signalType = 'http'
-    call.duration = exchange.server ? httpServer : httpClient
+    call.duration = server ? httpServer : httpClient
     call.path = this.pathOf(bytes)
-    call.error = this.errorType(exchange, failure)
+    call.error = this.errorType(operation, failure, unseen)
     call.telemetry = method === 'POST' && this.isTelemetry(bytes, call.path)
-    if (exchange.server) this.describeServer(exchange, call, known ? method : otherMethod)
-    else this.describeClient(exchange, call, known ? method : otherMethod)
+    if (server) this.describeServer(operation, known ? method : otherMethod)
+    else this.describeClient(operation, known ? method : otherMethod)
     return true
   }
 
-  private describeServer(exchange: Exchange, call: Call, nameMethod: string): void {
-    const { head } = this
-    const { bytes } = exchange
+  private describeServer(operation: Operation, nameMethod: string): void {
+    const { head, bytes } = this
+    const { connection, call } = operation
     const { attributes, dimensions } = call
     const https = (head.forwarded.scheme || head.scheme).startsWith('https')
     const scheme = https ? 'https' : 'http'
-    const route = call.path.startsWith('/') ? this.route(exchange, call.path) : ''
+    const route = call.path.startsWith('/') ? this.route(operation, call.path) : ''
     call.name = this.spanName(nameMethod, route)
     attributes.add('url.scheme', scheme)
     dimensions.add('url.scheme', scheme)
@@ -105,44 +110,46 @@ export class HttpCalls {
     if (server !== undefined) {
       attributes.add('server.address', this.words.intern(bytes, server.host.start, server.host.end))
       attributes.add('server.port', server.port || (https ? 443 : 80))
-    } else if (exchange.localAddress !== '') {
-      attributes.add('server.address', exchange.localAddress)
-      if (exchange.localPort !== 0) attributes.add('server.port', exchange.localPort)
+    } else if (connection.localAddress !== '') {
+      attributes.add('server.address', connection.localAddress)
+      if (connection.localPort !== 0) attributes.add('server.port', connection.localPort)
     }
     const { client } = head.forwarded
     if (!client.empty) attributes.add('client.address', this.words.intern(bytes, client.start, client.end))
-    else if (exchange.peerAddress !== '') attributes.add('client.address', exchange.peerAddress)
+    else if (connection.peerAddress !== '') attributes.add('client.address', connection.peerAddress)
     const { userAgent } = head
     if (!userAgent.empty)
       attributes.add('user_agent.original', this.words.intern(bytes, userAgent.start, userAgent.end))
-    this.describeOutcome(exchange, call)
+    this.describeOutcome(operation)
   }
 
-  private describeClient(exchange: Exchange, call: Call, nameMethod: string): void {
+  private describeClient(operation: Operation, nameMethod: string): void {
     const { head } = this
+    const { connection, call } = operation
     const { attributes, dimensions } = call
     const server = givenOf(head.target, head.host)
-    let address = exchange.peerAddress
-    let port = exchange.peerPort
+    let address = connection.peerAddress
+    let port = connection.peerPort
     if (server !== undefined) {
-      address = this.words.intern(exchange.bytes, server.host.start, server.host.end)
+      address = this.words.intern(this.bytes, server.host.start, server.host.end)
       port = server.port || (head.scheme === 'https://' ? 443 : 80)
     }
     call.name = nameMethod
     attributes.add('server.address', address)
     attributes.add('server.port', port)
-    attributes.add('url.full', this.fullUrl(exchange, server))
+    attributes.add('url.full', this.fullUrl(connection, server))
     dimensions.add('server.address', address)
     dimensions.add('server.port', port)
-    this.describeOutcome(exchange, call)
+    this.describeOutcome(operation)
   }
 
   /** What both sides tell alike. */
-  private describeOutcome(exchange: Exchange, call: Call): void {
+  private describeOutcome(operation: Operation): void {
+    const { connection, call, status } = operation
     const { attributes, dimensions } = call
-    if (exchange.status !== 0) {
-      attributes.add('http.response.status_code', exchange.status)
-      dimensions.add('http.response.status_code', exchange.status)
+    if (status !== 0) {
+      attributes.add('http.response.status_code', status)
+      dimensions.add('http.response.status_code', status)
     }
     if (call.error !== '') {
       attributes.add('error.type', call.error)
@@ -152,12 +159,12 @@ export class HttpCalls {
       attributes.add('network.protocol.version', this.head.version)
       dimensions.add('network.protocol.version', this.head.version)
     }
-    if (exchange.peerAddress !== '') {
-      attributes.add('network.peer.address', exchange.peerAddress)
-      if (exchange.peerPort !== 0) attributes.add('network.peer.port', exchange.peerPort)
+    if (connection.peerAddress !== '') {
+      attributes.add('network.peer.address', connection.peerAddress)
+      if (connection.peerPort !== 0) attributes.add('network.peer.port', connection.peerPort)
     }
-    attributes.add('http.request.body.size', exchange.requestBodyBytes)
-    if (exchange.status !== 0) attributes.add('http.response.body.size', exchange.responseBodyBytes)
+    attributes.add('http.request.body.size', operation.requestBodyBytes)
+    if (status !== 0) attributes.add('http.response.body.size', operation.responseBodyBytes)
   }
 
   /** The path; `/` for an absolute URL that has none, '' for CONNECT. */
@@ -167,13 +174,12 @@ export class HttpCalls {
     return this.urls.intern(bytes, path.start, path.end)
   }
 
-  private fullUrl(exchange: Exchange, server: Authority | undefined): string {
-    const { url, head } = this
-    const { bytes } = exchange
+  private fullUrl(connection: Connection, server: Authority | undefined): string {
+    const { url, head, bytes } = this
     url.clear()
     url.addText(head.scheme)
     if (server === undefined) {
-      this.addPeer(exchange)
+      this.addPeer(connection)
     } else {
       if (server.hasUser) url.addText('REDACTED:REDACTED@')
       url.addBytes(bytes, server.whole.start, server.whole.end)
@@ -188,23 +194,23 @@ export class HttpCalls {
   }
 
   /** The other end of the connection as an authority, for a client that named no host. */
-  private addPeer(exchange: Exchange): void {
+  private addPeer({ peerAddress, peerPort }: Connection): void {
     const { url } = this
-    const bracketed = exchange.peerAddress.includes(':')
+    const bracketed = peerAddress.includes(':')
     if (bracketed) url.addText('[')
-    url.addText(exchange.peerAddress)
+    url.addText(peerAddress)
     if (bracketed) url.addText(']')
-    if (exchange.peerPort === 0 || exchange.peerPort === (this.head.scheme === 'https://' ? 443 : 80)) return
+    if (peerPort === 0 || peerPort === (this.head.scheme === 'https://' ? 443 : 80)) return
     url.addText(':')
-    url.addNumber(exchange.peerPort)
+    url.addNumber(peerPort)
   }
 
-  private errorType(exchange: Exchange, failure: string): string {
-    const { status } = exchange
-    if (status >= (exchange.server ? 500 : 400)) return this.statusText(status)
+  private errorType(operation: Operation, failure: string, unseen: boolean): string {
+    const { connection, status, errno, aborted, responseNs } = operation
+    if (status >= (connection.server ? 500 : 400)) return this.statusText(status)
     if (failure !== '') return failure
-    if (exchange.errno !== 0 || exchange.aborted) return brokenOff(exchange.errno)
-    return status === 0 && exchange.responseUs === 0 ? 'no_response' : ''
+    if (errno !== 0 || aborted) return brokenOff(errno)
+    return status === 0 && responseNs === 0 && !unseen ? 'no_response' : ''
   }
 
   private statusText(status: number): string {

@@ -1,44 +1,38 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { Call, Exchange } from '../model/exchange.ts'
+import { type GivenOperation, kernelOperation } from '../../test/helpers/kernel-operation.ts'
+import type { Call } from '../model/call.ts'
+import type { Operation } from '../model/stream.ts'
 import { http1 } from './http1.ts'
 
-const route = (_exchange: Exchange, path: string): string => path.replace(/\d+/g, '*')
+const route = (_operation: Operation, path: string): string => path.replace(/\d+/g, '*')
 const protocol = http1.create({ route })
 
-interface Given extends Partial<Exchange> {
-  readonly head: string
-}
+type Given = GivenOperation & { readonly head: string }
 
 const get =
   'GET /users/42?q=1 HTTP/1.1\r\nHost: shop.example:8080\r\nUser-Agent: curl/8.5\r\nAccept: */*\r\n\r\n'
 
-function exchangeOf(given: Given): Exchange {
-  const { head, ...rest } = given
+function operationOf({ head, ...rest }: Given): Operation {
   const bytes = Buffer.from(`..${head}..`, 'latin1')
-  return Object.assign(
-    new Exchange(),
-    {
-      bytes,
-      requestStart: 2,
-      requestEnd: bytes.length - 2,
-      protocol: 'http1',
-      server: true,
-      status: 200,
-      localAddress: '10.0.0.1',
-      localPort: 8080,
-      peerAddress: '10.0.0.2',
-      peerPort: 51_000,
-    },
-    rest,
-  )
+  return kernelOperation({
+    protocol: 'http1',
+    server: true,
+    status: 200,
+    localAddress: '10.0.0.1',
+    localPort: 8080,
+    peerAddress: '10.0.0.2',
+    peerPort: 51_000,
+    ...rest,
+    head: { bytes, start: 2, end: bytes.length - 2 },
+  })
 }
 
 /** The call that a server saw; undefined when the protocol does not know it. */
 function server(given: Given): Call | undefined {
-  const call = new Call()
-  return protocol.parse?.(exchangeOf(given), call) ? call : undefined
+  const operation = operationOf(given)
+  return protocol.fillCall?.(operation) ? operation.call : undefined
 }
 
 /** The same on the client's side of a connection to 10.0.0.1:8080. */
@@ -141,9 +135,9 @@ test('methods of the convention are known, others are _OTHER with the original b
 test('the known methods can be replaced', () => {
   const own = http1.create({ route, knownMethods: ['PROPFIND'] })
   const name = (method: string) => {
-    const call = new Call()
-    assert.ok(own.parse?.(exchangeOf({ head: `${method} /a HTTP/1.1\r\n\r\n` }), call))
-    return call.name
+    const operation = operationOf({ head: `${method} /a HTTP/1.1\r\n\r\n` })
+    assert.ok(own.fillCall?.(operation))
+    return operation.call.name
   }
   assert.equal(name('PROPFIND'), 'PROPFIND /a')
   assert.equal(name('GET'), 'HTTP /a')
@@ -151,8 +145,9 @@ test('the known methods can be replaced', () => {
 
 test('a span without a route is named by its method', () => {
   const own = http1.create({ route: () => '' })
-  const call = new Call()
-  assert.ok(own.parse?.(exchangeOf({ head: get }), call))
+  const operation = operationOf({ head: get })
+  const { call } = operation
+  assert.ok(own.fillCall?.(operation))
   assert.equal(call.name, 'GET')
   assert.equal(call.attributes.get('http.route'), undefined)
   assert.equal(call.dimensions.get('http.route'), undefined)
@@ -248,7 +243,7 @@ test('without a usable Host the addresses of the connection stand in', () => {
   check('GET /a HTTP/1.1\r\nHost: a"b\r\n\r\n')
   check(`GET /a HTTP/1.1\r\nHost: ${'a'.repeat(300)}\r\n\r\n`)
   check('GET /a HTTP/1.1\r\nHost: cut-of')
-  const full = (given: Partial<Exchange>) =>
+  const full = (given: Omit<GivenOperation, 'head'>) =>
     attributes(client({ head: 'GET /a HTTP/1.0\r\n\r\n', ...given }))['url.full']
   assert.equal(full({ peerAddress: '::1' }), 'http://[::1]:8080/a')
   assert.equal(full({ peerPort: 80 }), 'http://10.0.0.1/a')
@@ -304,7 +299,7 @@ test('credentials and signatures in URLs are redacted', () => {
 })
 
 test('error.type follows the side, the status and the way the exchange ended', () => {
-  const check = (given: Partial<Exchange>, onServer: string, onClient: string) => {
+  const check = (given: Omit<GivenOperation, 'head'>, onServer: string, onClient: string) => {
     for (const [call, want] of [
       [server({ head: get, ...given }), onServer],
       [client({ head: get, ...given }), onClient],
@@ -417,35 +412,34 @@ test('a head that is cut off gives what was whole before the cut', () => {
 
 test('wherever the range of the request lies, nothing outside of it is read', () => {
   const bytes = Buffer.from(`POST /secret HTTP/1.1\r\n${get}`)
-  for (const [requestStart, requestEnd] of [
+  for (const [start, end] of [
     [-5, 40],
     [23, 9_999],
     [23, bytes.length],
     [9_999, 10_000],
     [40, 23],
   ] as const) {
-    const call = new Call()
-    const exchange = Object.assign(exchangeOf({ head: '' }), { bytes, requestStart, requestEnd })
-    const parsed = protocol.parse?.(exchange, call)
-    assert.equal(parsed, requestStart < 40 && requestEnd >= 40, `${requestStart}..${requestEnd}`)
+    const operation = operationOf({ head: '' })
+    Object.assign(operation.head, { bytes, start, end })
+    assert.equal(protocol.fillCall?.(operation), start < 40 && end >= 40, `${start}..${end}`)
   }
 })
 
 test('the same request gives the same string objects without decoding them again', () => {
   const own = http1.create({ route: () => '/users/*' })
-  const exchange = exchangeOf({ head: get })
-  const call = new Call()
-  own.parse?.(exchange, call)
-  const decode = exchange.bytes.toString
+  const operation = operationOf({ head: get })
+  const { call, head } = operation
+  own.fillCall?.(operation)
+  const decode = head.bytes.toString
   let decoded = 0
-  exchange.bytes.toString = function (...args) {
+  head.bytes.toString = function (...args) {
     decoded++
     return decode.apply(this, args)
   }
   for (let i = 0; i < 100; i++) {
     call.attributes.clear()
     call.dimensions.clear()
-    own.parse?.(exchange, call)
+    own.fillCall?.(operation)
   }
   assert.equal(decoded, 0)
 })

@@ -1,7 +1,6 @@
 import { RequestHead } from '../lib/http-head.ts'
-import type { Call, Exchange } from '../model/exchange.ts'
 import type { Protocol, ProtocolOptions, ProtocolUnit } from '../model/protocol.ts'
-import type { StreamConnection, StreamDecoder } from '../model/stream.ts'
+import type { Operation, StreamConnection, StreamDecoder } from '../model/stream.ts'
 import { HttpCalls } from './http-calls.ts'
 import { Http1Requests } from './http1/requests.ts'
 import { Http1Stream } from './http1/stream.ts'
@@ -24,24 +23,26 @@ class Http1 implements Protocol {
   constructor(options: ProtocolOptions) {
     this.calls = new HttpCalls(options)
     const { captureBytes = Number.POSITIVE_INFINITY } = options
-    this.requests = new Http1Requests((exchange, call, tls) => this.read(exchange, call, tls), captureBytes)
-  }
-
-  parse(exchange: Exchange, call: Call): boolean {
-    return this.read(exchange, call, false)
+    this.requests = new Http1Requests(
+      (operation, bytes, length) => this.read(operation, bytes, 0, length),
+      captureBytes,
+    )
   }
 
   open(connection: StreamConnection): StreamDecoder {
     return new Http1Stream(this.requests, connection)
   }
 
-  private read(exchange: Exchange, call: Call, tls: boolean): boolean {
+  fillCall(operation: Operation): boolean {
+    const { bytes, start, end } = operation.head
+    return this.read(operation, bytes, Math.max(0, start), Math.min(end, bytes.length))
+  }
+
+  private read(operation: Operation, bytes: Buffer, start: number, end: number): boolean {
     const { head } = this
-    const { bytes } = exchange
-    const end = Math.min(exchange.requestEnd, bytes.length)
-    if (!head.read(bytes, Math.max(0, exchange.requestStart), end)) return false
+    if (!head.read(bytes, start, end)) return false
     // A target in origin form says nothing of its scheme.
-    if (tls && head.target.host.empty) head.scheme = 'https://'
-    return this.calls.describe(head, exchange, call)
+    if (operation.connection.tls && head.target.host.empty) head.scheme = 'https://'
+    return this.calls.describe(head, bytes, operation)
   }
 }

@@ -1,8 +1,7 @@
 import { Interner } from '../lib/interner.ts'
 import { small } from '../lib/small-tables.ts'
-import type { Call, Exchange } from '../model/exchange.ts'
 import type { Protocol, ProtocolUnit } from '../model/protocol.ts'
-import type { StreamConnection, StreamDecoder } from '../model/stream.ts'
+import type { Operation, StreamConnection, StreamDecoder } from '../model/stream.ts'
 import { describeDatabase } from './database-call.ts'
 import { MemcachedStream } from './memcached/stream.ts'
 
@@ -21,6 +20,7 @@ export const memcached: ProtocolUnit = {
   summary: 'Commands to memcached.',
   key: 'memcached',
   sign: 'command',
+  counted: true,
   party: 'store',
   create: () => new Memcached(),
 }
@@ -30,8 +30,10 @@ class Memcached implements Protocol {
   /** For words of either side. */
   private readonly words = small(new Interner({ slots: 256, maxLength: 32 }))
 
-  count({ peerAddress, peerPort }: Exchange, call: Call): void {
+  fillCall({ connection, call }: Operation): boolean {
+    const { peerAddress, peerPort } = connection
     describeDatabase(call, memcached.name, peerAddress, peerPort)
+    return true
   }
 
   open(connection: StreamConnection): StreamDecoder {

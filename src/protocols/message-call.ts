@@ -1,4 +1,4 @@
-import type { Call, DurationDesc } from '../model/exchange.ts'
+import type { Call, DurationDesc } from '../model/call.ts'
 import type { SpanKind } from '../model/span.ts'
 import type { StreamConnection } from '../model/stream.ts'
 import type { Destination } from './destinations.ts'

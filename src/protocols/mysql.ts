@@ -1,9 +1,8 @@
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { Interner } from '../lib/interner.ts'
 import { small } from '../lib/small-tables.ts'
-import type { Call, Exchange } from '../model/exchange.ts'
 import type { Protocol, ProtocolUnit } from '../model/protocol.ts'
-import type { StreamConnection, StreamDecoder } from '../model/stream.ts'
+import type { Operation, StreamConnection, StreamDecoder } from '../model/stream.ts'
 import { describeDatabase } from './database-call.ts'
 import { MysqlStream, type MysqlTexts } from './mysql/stream.ts'
 import { type SqlStatement, SqlStatements, unknownStatement } from './sql/statements.ts'
@@ -19,6 +18,7 @@ export const mysql: ProtocolUnit = {
   summary: 'MySQL and MariaDB queries and prepared statements of clients.',
   key: 'sql',
   sign: 'message',
+  counted: true,
   party: 'store',
   create: () => new Mysql(),
 }
@@ -33,8 +33,10 @@ class Mysql implements Protocol, MysqlTexts {
   private readonly uses = small(new BoundedMap<string, SqlStatement>(256))
   private readonly codes = small(new BoundedMap<number, string>(1_024))
 
-  count({ peerAddress, peerPort }: Exchange, call: Call): void {
+  fillCall({ connection, call }: Operation): boolean {
+    const { peerAddress, peerPort } = connection
     describeDatabase(call, this.systemOf(peerAddress, peerPort), peerAddress, peerPort)
+    return true
   }
 
   open(connection: StreamConnection): StreamDecoder {

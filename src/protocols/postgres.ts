@@ -1,8 +1,7 @@
 import { Interner } from '../lib/interner.ts'
 import { small } from '../lib/small-tables.ts'
-import type { Call, Exchange } from '../model/exchange.ts'
 import type { Protocol, ProtocolUnit } from '../model/protocol.ts'
-import type { StreamConnection, StreamDecoder } from '../model/stream.ts'
+import type { Operation, StreamConnection, StreamDecoder } from '../model/stream.ts'
 import { describeDatabase } from './database-call.ts'
 import { PostgresStream } from './postgres/stream.ts'
 import { SqlStatements } from './sql/statements.ts'
@@ -18,6 +17,7 @@ export const postgres: ProtocolUnit = {
   summary: 'PostgreSQL queries of clients: simple, extended, pipelined and COPY.',
   key: 'sql',
   sign: 'message',
+  counted: true,
   party: 'store',
   create: () => new Postgres(),
 }
@@ -28,8 +28,10 @@ class Postgres implements Protocol {
   /** Names of prepared statements and portals, and SQLSTATEs. */
   private readonly words = small(new Interner({ slots: 4_096, maxLength: 64 }))
 
-  count({ peerAddress, peerPort }: Exchange, call: Call): void {
+  fillCall({ connection, call }: Operation): boolean {
+    const { peerAddress, peerPort } = connection
     describeDatabase(call, 'postgresql', peerAddress, peerPort)
+    return true
   }
 
   open(connection: StreamConnection): StreamDecoder {

@@ -1,6 +1,5 @@
-import type { Call, Exchange } from '../model/exchange.ts'
 import type { Protocol, ProtocolUnit } from '../model/protocol.ts'
-import type { StreamConnection, StreamDecoder } from '../model/stream.ts'
+import type { Operation, StreamConnection, StreamDecoder } from '../model/stream.ts'
 import { describeDatabase } from './database-call.ts'
 import { RedisStream } from './redis/stream.ts'
 import { Telling } from './redis/telling.ts'
@@ -19,6 +18,7 @@ export const redis: ProtocolUnit = {
   summary: 'Commands to Redis.',
   key: 'redis',
   sign: 'command',
+  counted: true,
   party: 'store',
   create: () => new Redis(),
 }
@@ -27,8 +27,10 @@ class Redis implements Protocol {
   readonly name = redis.name
   private readonly telling = new Telling()
 
-  count({ peerAddress, peerPort }: Exchange, call: Call): void {
+  fillCall({ connection, call }: Operation): boolean {
+    const { peerAddress, peerPort } = connection
     describeDatabase(call, redis.name, peerAddress, peerPort)
+    return true
   }
 
   open(connection: StreamConnection): StreamDecoder {

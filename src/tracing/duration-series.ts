@@ -2,7 +2,7 @@
 
 import { type BucketCounts, ExponentialBucketCounts } from '../lib/exponential-buckets.ts'
 import type { Attributes } from '../model/attributes.ts'
-import type { DurationDesc } from '../model/exchange.ts'
+import type { DurationDesc } from '../model/call.ts'
 import type { Metric } from '../model/metric.ts'
 
 /** Buckets of an exponential histogram, and the scale that it begins with: SDKs have as many by default. */

@@ -1,5 +1,5 @@
 import { Attributes, type AttributeValue } from '../model/attributes.ts'
-import type { DurationDesc } from '../model/exchange.ts'
+import type { DurationDesc } from '../model/call.ts'
 import type { Metric } from '../model/metric.ts'
 import { overflowAttribute } from '../model/metric-declaration.ts'
 import type { DurationSeries, HistogramForm, Scale } from './duration-series.ts'

@@ -1,22 +1,13 @@
+import { Connection } from '../model/connection.ts'
 import { Operation } from '../model/stream.ts'
 import type { StreamRoom, Tenant } from './stream-room.ts'
+import type { Tracer } from './tracer.ts'
 
-/** What becomes of what decoders read. */
-export interface OperationSink<Stream> {
-  /** A request is known, and may be somebody's child or have children from now on. */
-  asked(stream: Stream, operation: Operation): void
-  /** It is done. Nothing of it may be kept. */
-  ended(stream: Stream, operation: Operation): void
-  /** It is given back: nothing will be told of it any more. */
-  abandoned(operation: Operation): void
-  /** So many operations were given up: `framing_lost` or `no_memory`. */
-  lost(reason: string, operations: number): void
-  /** The connection does not speak what the kernel side took it for. */
-  refused(stream: Stream): void
-}
+/** Takes the operations that decoders find. Nothing of one may be kept after the call. */
+export type OperationSink = Pick<Tracer, 'begin' | 'end' | 'abandon' | 'lost' | 'refuse'>
 
 /** Bytes of an operation under way with its attributes, without their texts (measured). */
-const operationBytes = 1_300
+const operationBytes = 1_360
 /** Operations that are kept for later use beside those that were needed at once of late. */
 const spare = 64
 const mostSpare = 4_096
@@ -27,8 +18,11 @@ const mostWaitingBytes = 4 * 2 ** 20
 /** Operations that were told of, behind which the list of those that wait is cut off. */
 const mostTold = 1_024
 
+/** The connection of an operation that is not in use. */
+const none = Object.assign(new Connection(), { fromBytes: true })
+
 /** Operations that nobody uses, those that are under way, and those that ended and of which nobody was told yet. */
-export class OperationPool<Stream extends Tenant> {
+export class OperationPool<Stream extends Tenant & { readonly connection: Connection }> {
   /** Under way, or not told of yet. */
   used = 0
   ended = 0
@@ -37,23 +31,18 @@ export class OperationPool<Stream extends Tenant> {
   /** Bytes of operations under way, and of those that wait to be told of. */
   bytes = 0
   waitingBytes = 0
-  readonly sink: OperationSink<Stream>
+  readonly sink: OperationSink
   readonly room: StreamRoom<Stream>
   readonly #pressure: { readonly pressure: number }
   readonly #free: Operation[] = []
   #peak = 0
   #told = 0
-  /** Ended, and not told of: each with its connection. */
+  /** Ended, and not told of. */
   #operations: Operation[] = []
-  #streams: Stream[] = []
   #next = 0
   #timer: NodeJS.Immediate | undefined
 
-  constructor(
-    sink: OperationSink<Stream>,
-    room: StreamRoom<Stream>,
-    pressure: { readonly pressure: number },
-  ) {
+  constructor(sink: OperationSink, room: StreamRoom<Stream>, pressure: { readonly pressure: number }) {
     this.sink = sink
     this.room = room
     this.#pressure = pressure
@@ -76,6 +65,7 @@ export class OperationPool<Stream extends Tenant> {
     if (this.used > this.#peak) this.#peak = this.used
     const operation = this.#free.pop() ?? new Operation()
     operation.taken = true
+    operation.connection = stream.connection
     operation.kept = 0
     operation.bytes = 0
     this.#count(stream, operation, operationBytes)
@@ -106,7 +96,7 @@ export class OperationPool<Stream extends Tenant> {
     this.ended++
     if (this.#told < mostAtOnce && this.#operations.length === 0) {
       this.#told++
-      this.sink.ended(stream, operation)
+      this.sink.end(operation)
       this.give(stream, operation)
       return
     }
@@ -115,7 +105,6 @@ export class OperationPool<Stream extends Tenant> {
     operation.bytes = bytes
     this.waitingBytes += bytes
     this.#operations.push(operation)
-    this.#streams.push(stream)
     if (this.waitingBytes > mostWaitingBytes) this.#tell(2)
     this.#timer ??= setImmediate(() => this.#tellSome())
   }
@@ -143,13 +132,12 @@ export class OperationPool<Stream extends Tenant> {
     const stop = Math.min(this.#operations.length, this.#next + most)
     for (; this.#next < stop; this.#next++) {
       const operation = this.#operations[this.#next]!
-      this.sink.ended(this.#streams[this.#next]!, operation)
+      this.sink.end(operation)
       this.waitingBytes -= operation.bytes
       this.#release(operation)
     }
     if (this.#next < this.#operations.length && this.#next < mostTold) return
     this.#operations = this.#operations.slice(this.#next)
-    this.#streams = this.#streams.slice(this.#next)
     this.#next = 0
   }
 
@@ -162,6 +150,7 @@ export class OperationPool<Stream extends Tenant> {
 
   #release(operation: Operation): void {
     operation.taken = false
+    operation.connection = none
     this.used--
     if (this.#free.length >= mostSpare) return
     const { call } = operation

@@ -1,5 +1,5 @@
 import { BoundedMap } from '../lib/bounded-map.ts'
-import type { Exchange } from '../model/exchange.ts'
+import type { Connection } from '../model/connection.ts'
 
 /** What was seen at a server's port, on either side of connections to it, in all network namespaces. */
 export interface PortCount {
@@ -22,9 +22,9 @@ const maxPorts = 256
 export class PortCalls {
   private readonly ports = new BoundedMap<number, Entry>(maxPorts)
 
-  called({ server, localPort, peerPort }: Exchange, calls = 1): void {
-    if (server) this.entry(localPort).answered += calls
-    else this.entry(peerPort).asked += calls
+  called({ server, serverPort }: Connection, calls = 1): void {
+    if (server) this.entry(serverPort).answered += calls
+    else this.entry(serverPort).asked += calls
   }
 
   refused(port: number): void {

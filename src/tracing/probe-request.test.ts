@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Call, Exchange } from '../model/exchange.ts'
+import { kernelOperation } from '../../test/helpers/kernel-operation.ts'
 import { http1 } from '../protocols/http1.ts'
 import { isProbe } from './probe-request.ts'
 
@@ -8,28 +8,25 @@ const protocol = http1.create({ route: () => '' })
 
 /** HTTP/1, as its server and its client see it. */
 function check(head: string, want: boolean): void {
-  const exchange = new Exchange()
-  const call = new Call()
-  exchange.protocol = 'http1'
-  exchange.bytes = Buffer.from(`before${head}behind`)
-  exchange.requestStart = 6
-  exchange.requestEnd = 6 + head.length
+  const bytes = Buffer.from(`before${head}behind`)
   for (const server of [true, false]) {
-    exchange.server = server
-    call.clear()
-    protocol.parse!(exchange, call)
-    assert.equal(isProbe(call, exchange), want, `${head}, server: ${server}`)
+    const operation = kernelOperation({
+      protocol: 'http1',
+      server,
+      head: { bytes, start: 6, end: 6 + head.length },
+    })
+    protocol.fillCall?.(operation)
+    assert.equal(isProbe(operation), want, `${head}, server: ${server}`)
   }
 }
 
 /** A call that was read elsewhere. */
 function checkCall(path: string, attributes: Readonly<Record<string, string>>, want: boolean): void {
-  const exchange = new Exchange()
-  const call = new Call()
-  exchange.protocol = 'http2'
+  const operation = kernelOperation({ protocol: 'http2' })
+  const { call } = operation
   call.path = path
   for (const [key, value] of Object.entries(attributes)) call.attributes.add(key, value)
-  assert.equal(isProbe(call, exchange), want, path)
+  assert.equal(isProbe(operation), want, path)
 }
 
 test('requests for health and metrics are told by their path or by who asks', () => {

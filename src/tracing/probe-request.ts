@@ -1,4 +1,4 @@
-import type { Call, Exchange } from '../model/exchange.ts'
+import type { Operation } from '../model/stream.ts'
 
 /** Bytes of a head that are looked at. */
 const mostBytes = 2048
@@ -12,16 +12,16 @@ const methods = new Set<unknown>(['GET', 'HEAD', 'OPTIONS'])
 const grpcHealth = 'grpc.health.v1.Health/'
 
 /** Whether a request asks for health or metrics and nothing else, by its path or by who says to ask. HTTP and gRPC only. */
-export function isProbe(call: Call, exchange: Exchange): boolean {
-  const { path, attributes } = call
+export function isProbe(operation: Operation): boolean {
+  const { path, attributes } = operation.call
   if (path === '') return String(attributes.get('rpc.method') ?? '').startsWith(grpcHealth)
   if (!methods.has(attributes.get('http.request.method'))) return false
-  return paths.test(path) || agents.test(String(attributes.get('user_agent.original') ?? agentOf(exchange)))
+  return paths.test(path) || agents.test(String(attributes.get('user_agent.original') ?? agentOf(operation)))
 }
 
 /** Who a client says to be, which its span does not tell. HTTP/1 only. */
-function agentOf({ protocol, server, bytes, requestStart, requestEnd }: Exchange): string {
-  if (server || protocol !== 'http1') return ''
-  const head = bytes.toString('latin1', requestStart, Math.min(requestEnd, requestStart + mostBytes))
-  return /\r\nuser-agent: ?([^\r\n]{0,40})/i.exec(head)?.[1] ?? ''
+function agentOf({ connection, head }: Operation): string {
+  if (connection.server || connection.protocol !== 'http1') return ''
+  const text = head.bytes.toString('latin1', head.start, Math.min(head.end, head.start + mostBytes))
+  return /\r\nuser-agent: ?([^\r\n]{0,40})/i.exec(text)?.[1] ?? ''
 }

@@ -1,7 +1,7 @@
 import { FairShare, isSameOwner, type Owner, type ShareLosses } from '../lib/fair-share.ts'
 import { OwnerMap } from '../lib/owner-map.ts'
 import { Attributes } from '../model/attributes.ts'
-import type { DurationDesc } from '../model/exchange.ts'
+import type { DurationDesc } from '../model/call.ts'
 import type { Metric } from '../model/metric.ts'
 import { hostOwner, type Resource } from '../model/resource.ts'
 import { type DurationSeries, explicit, exponential, type HistogramForm, Scale } from './duration-series.ts'

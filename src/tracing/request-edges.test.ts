@@ -1,14 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { kernelOperation } from '../../test/helpers/kernel-operation.ts'
 import { soak } from '../../test/helpers/soak.ts'
-import { Call, Exchange } from '../model/exchange.ts'
+import { WallClock } from '../lib/wall-clock.ts'
 import type { RequestEdge } from '../model/request-edge.ts'
 import { type Resource, resource } from '../model/resource.ts'
+import type { Operation } from '../model/stream.ts'
 import { bounds } from '../protocols/durations.ts'
 import { http1 } from '../protocols/http1.ts'
 import { RedTable } from './red.ts'
-import { Tracer, type TracerOptions, type TracerRules } from './tracer.ts'
+import { Tracer } from './tracer.ts'
+import type { TracerOptions, TracerRules } from './tracer-options.ts'
 
 const host = '127.0.0.1'
 const elsewhere = '10.0.0.2'
@@ -31,7 +34,7 @@ function open(options: Partial<TracerOptions> = {}) {
   const clock = { ms: 0 }
   const services = new Map<number, Resource>()
   const tracer = new Tracer({
-    protocols: [http1.create({ route: (_exchange, path) => path })],
+    protocols: [http1.create({ route: (_operation, path) => path })],
     scope: { name: 'svc/test', version: '1' },
     red: new RedTable({ startUs: 0 }),
     countedBounds: bounds,
@@ -40,7 +43,9 @@ function open(options: Partial<TracerOptions> = {}) {
       services.set(pid, of)
       return of
     },
-    emit: () => {},
+    spans: { add: () => {} },
+    refuse: () => {},
+    clock: new WallClock(),
     drop: () => {},
     rules,
     edge: request => {
@@ -70,23 +75,21 @@ interface Given {
 }
 
 /** A request of `service 1`, which takes 4 ms, to port 80 of `service 2`, which takes 3 ms. */
-function side({ server, sequence = 7, peer = host, path = '/users', head = '', ...more }: Given): Exchange {
-  const exchange = new Exchange()
-  exchange.bytes = Buffer.from(`GET ${path} HTTP/1.1\r\nHost: shop\r\n${head}\r\n`)
-  exchange.requestEnd = exchange.bytes.length
-  exchange.protocol = 'http1'
-  exchange.server = server
-  exchange.pid = more.pid ?? (server ? 2 : 1)
-  exchange.status = more.status ?? 200
-  exchange.sequence = sequence
-  exchange.localAddress = host
-  exchange.peerAddress = peer
-  exchange.localPort = server ? 80 : 40_000
-  exchange.peerPort = server ? 40_000 : 80
-  exchange.durationNs = server ? 3e6 : 4e6
-  exchange.startUs = 1_000_000
-  exchange.endUs = 1_000_000 + exchange.durationNs / 1000
-  return exchange
+function side({ server, sequence = 7, peer = host, path = '/users', head = '', ...more }: Given): Operation {
+  return kernelOperation({
+    head: `GET ${path} HTTP/1.1\r\nHost: shop\r\n${head}\r\n`,
+    protocol: 'http1',
+    server,
+    pid: more.pid ?? (server ? 2 : 1),
+    status: more.status ?? 200,
+    sequence,
+    localAddress: host,
+    peerAddress: peer,
+    localPort: server ? 80 : 40_000,
+    peerPort: server ? 40_000 : 80,
+    startNs: 1_000_000_000,
+    durationNs: server ? 3e6 : 4e6,
+  })
 }
 const client = (given: Partial<Given> = {}) => side({ server: false, ...given })
 const server = (given: Partial<Given> = {}) => side({ server: true, ...given })
@@ -98,7 +101,7 @@ test('a request within the host is told once, whichever side comes first, and wi
     [server(), client()],
   ]) {
     const { tracer, told, requests, clock } = open()
-    for (const exchange of order) tracer.exchange(exchange)
+    for (const operation of order) tracer.end(operation)
     clock.ms = 10_000
     tracer.tick()
     assert.deepEqual(told, [both])
@@ -112,10 +115,10 @@ test('a request within the host is told once, whichever side comes first, and wi
 
 test('it has failed where one of its sides says so', () => {
   const { tracer, told } = open()
-  tracer.exchange(server({ status: 404 }))
-  tracer.exchange(client({ status: 404 }))
-  tracer.exchange(client({ sequence: 8, status: 404 }))
-  tracer.exchange(server({ sequence: 8, status: 404 }))
+  tracer.end(server({ status: 404 }))
+  tracer.end(client({ status: 404 }))
+  tracer.end(client({ sequence: 8, status: 404 }))
+  tracer.end(server({ sequence: 8, status: 404 }))
   assert.deepEqual(
     told.map(([, , failed]) => failed),
     [true, true],
@@ -129,7 +132,7 @@ test('processes that export spans of their own are told of, and unselected ones 
     for (const isServerFirst of [true, false]) {
       const { tracer, told, clock } = open({ hidden })
       const sides = [client({ pid: asks }), server({ pid: answers })]
-      for (const exchange of isServerFirst ? sides.reverse() : sides) tracer.exchange(exchange)
+      for (const operation of isServerFirst ? sides.reverse() : sides) tracer.end(operation)
       clock.ms = 2000
       tracer.tick()
       assert.deepEqual(told, want)
@@ -145,8 +148,8 @@ test('processes that export spans of their own are told of, and unselected ones 
 
 test('a side whose other one is not seen is told after two seconds, with all that was known of it', () => {
   const { tracer, told, requests, clock } = open()
-  tracer.exchange(server({ head: 'User-Agent: kube-probe/1.31\r\n', status: 500 }))
-  tracer.exchange(client({ sequence: 8, path: '/metrics' }))
+  tracer.end(server({ head: 'User-Agent: kube-probe/1.31\r\n', status: 500 }))
+  tracer.end(client({ sequence: 8, path: '/metrics' }))
   clock.ms = 1999
   tracer.tick()
   assert.deepEqual(told, [])
@@ -170,8 +173,8 @@ test('a side whose other one is not seen is told after two seconds, with all tha
     ],
   )
   // Too late, but not another request.
-  tracer.exchange(client())
-  tracer.exchange(server({ sequence: 8 }))
+  tracer.end(client())
+  tracer.end(server({ sequence: 8 }))
   clock.ms = 10_000
   tracer.tick()
   assert.equal(told.length, 2)
@@ -181,9 +184,9 @@ test('a side waits for one that is under way, for half a minute at most', () => 
   for (const afterMs of [25_000, 60_000]) {
     const { tracer, told, clock } = open()
     tracer.begin(server())
-    tracer.exchange(client())
+    tracer.end(client())
     for (; clock.ms < afterMs; clock.ms += 250) tracer.tick()
-    tracer.exchange(server())
+    tracer.end(server())
     clock.ms += 10_000
     tracer.tick()
     assert.deepEqual(told, afterMs < 30_000 ? [both] : [['service 1', host, false, 4, -1]])
@@ -192,9 +195,10 @@ test('a side waits for one that is under way, for half a minute at most', () => 
 
 test('a side that came to nothing is not waited for', () => {
   const { tracer, told, clock } = open()
-  const request = tracer.begin(client())
-  tracer.exchange(server())
-  tracer.forget(request)
+  const lost = client()
+  tracer.begin(lost)
+  tracer.end(server())
+  tracer.abandon(lost)
   clock.ms = 2000
   tracer.tick()
   assert.deepEqual(told, [[host, 'service 2', false, -1, 3]])
@@ -204,12 +208,12 @@ test('between containers, whose addresses are not the host’s, sides that were 
   const { tracer, told, clock } = open()
   tracer.begin(client({ peer: '172.17.0.3' }))
   tracer.begin(server({ peer: '172.17.0.2' }))
-  tracer.exchange(server({ peer: '172.17.0.2' }))
-  tracer.exchange(client({ peer: '172.17.0.3' }))
+  tracer.end(server({ peer: '172.17.0.2' }))
+  tracer.end(client({ peer: '172.17.0.3' }))
   // From the host: only the server's side knows the other's address.
   tracer.begin(client({ sequence: 8, peer: '172.17.0.3' }))
-  tracer.exchange(server({ sequence: 8 }))
-  tracer.exchange(client({ sequence: 8, peer: '172.17.0.3' }))
+  tracer.end(server({ sequence: 8 }))
+  tracer.end(client({ sequence: 8, peer: '172.17.0.3' }))
   clock.ms = 10_000
   tracer.tick()
   assert.deepEqual(told, [both, both])
@@ -217,10 +221,10 @@ test('between containers, whose addresses are not the host’s, sides that were 
 
 test('other hosts, and what has no name of its own, are told at once', () => {
   const { tracer, told } = open()
-  tracer.exchange(client({ peer: elsewhere }))
-  tracer.exchange(server({ peer: elsewhere }))
-  tracer.exchange(client({ sequence: 0 }))
-  tracer.exchange(server({ sequence: 0 }))
+  tracer.end(client({ peer: elsewhere }))
+  tracer.end(server({ peer: elsewhere }))
+  tracer.end(client({ sequence: 0 }))
+  tracer.end(server({ sequence: 0 }))
   assert.deepEqual(told, [
     ['service 1', elsewhere, false, 4, -1],
     [elsewhere, 'service 2', false, -1, 3],
@@ -230,14 +234,14 @@ test('other hosts, and what has no name of its own, are told at once', () => {
 
 test('it is told what was spoken: gRPC is not HTTP, and its health checks are probes', () => {
   const { tracer, requests } = open()
-  const call = new Call()
   const finish = (protocol: string, signalType: string, method = '') => {
-    const exchange = client({ peer: elsewhere })
-    exchange.protocol = protocol
-    call.clear()
+    const operation = client({ peer: elsewhere })
+    const { connection, call } = operation
+    connection.protocol = protocol
+    connection.fromBytes = true
     call.signalType = signalType
     if (method !== '') call.attributes.add('rpc.method', method)
-    tracer.finish(exchange, call, tracer.beginLate(exchange))
+    tracer.end(operation)
   }
   finish('http2', 'grpc', 'shop.Cart/Add')
   finish('http2', 'grpc', 'grpc.health.v1.Health/Check')
@@ -252,8 +256,7 @@ test('it is told what was spoken: gRPC is not HTTP, and its health checks are pr
 
 test('an excluded path is not told', () => {
   const { tracer, told } = open()
-  for (const exchange of [server({ path: '/healthz' }), client({ path: '/healthz' })])
-    tracer.exchange(exchange)
+  for (const operation of [server({ path: '/healthz' }), client({ path: '/healthz' })]) tracer.end(operation)
   tracer.flush()
   assert.deepEqual(told, [])
 })
@@ -261,7 +264,7 @@ test('an excluded path is not told', () => {
 test('a flush tells all that waits, also of what is under way', () => {
   const { tracer, told } = open()
   tracer.begin(server())
-  tracer.exchange(client())
+  tracer.end(client())
   tracer.flush()
   assert.deepEqual(told, [['service 1', host, false, 4, -1]])
 })
@@ -272,8 +275,8 @@ test('more than there is room for are told early, and none is lost or told twice
   const count = 20_000
   for (let i = 1; i <= count; i++) {
     one.sequence = Math.imul(i, 2_654_435_761) >>> 0
-    one.peerPort = 1 + (i % 60_000)
-    tracer.exchange(one)
+    one.connection.peerPort = 1 + (i % 60_000)
+    tracer.end(one)
   }
   assert.ok(told.length >= count - 4096)
   clock.ms = 2000
@@ -283,8 +286,8 @@ test('more than there is room for are told early, and none is lost or told twice
   const late = client()
   for (let i = count - 4000; i <= count; i++) {
     late.sequence = Math.imul(i, 2_654_435_761) >>> 0
-    late.localPort = 1 + (i % 60_000)
-    tracer.exchange(late)
+    late.connection.localPort = 1 + (i % 60_000)
+    tracer.end(late)
   }
   tracer.flush()
   assert.equal(told.length, count)
@@ -333,20 +336,22 @@ test('each request of which a side was seen is told exactly once, whatever comes
         pid: 2 * request + Number(isServer),
       })
     /** How far each side is: begun, over. */
-    const begun = new Map<number, ReturnType<Tracer['begin']>>()
+    const begun = new Map<number, Operation>()
     const reached = new Map<number, number>()
     const go = (request: number, isServer: boolean): void => {
       const pid = 2 * request + Number(isServer)
       const at = reached.get(pid) ?? 0
       reached.set(pid, at + 1)
       const { begins, end } = fateOf(pid)
-      const exchange = sideOf(request, isServer)
-      exchange[isServer ? 'peerPort' : 'localPort'] = 40_000 + request
-      if (at === 0 && begins) begun.set(pid, tracer.begin(exchange))
-      else if (at === 1 && end === 'ends') tracer.exchange(exchange)
+      const operation = sideOf(request, isServer)
+      operation.connection[isServer ? 'peerPort' : 'localPort'] = 40_000 + request
+      if (at === 0 && begins) {
+        begun.set(pid, operation)
+        tracer.begin(operation)
+      } else if (at === 1 && end === 'ends') tracer.end(operation)
       else if (at === 1 && end === 'dropped') {
-        const place = begun.get(pid)
-        if (place !== undefined && !place.ended) tracer.forget(place)
+        const lost = begun.get(pid)
+        if (lost !== undefined) tracer.abandon(lost)
       }
     }
     for (const each of steps) {

@@ -1,6 +1,6 @@
-import type { Call, Exchange } from '../model/exchange.ts'
 import type { RequestEdge } from '../model/request-edge.ts'
 import type { Resource } from '../model/resource.ts'
+import type { Operation } from '../model/stream.ts'
 import type { Request } from './contexts.ts'
 import { AgeList, Pair, PairTable } from './pair-table.ts'
 import { isProbe } from './probe-request.ts'
@@ -47,18 +47,18 @@ export class RequestEdges {
   }
 
   /** A side of a request is over. `request` is its place among those that are under way. */
-  ended(exchange: Exchange, call: Call, request: Request, of: Resource): void {
+  ended(operation: Operation, request: Request, of: Resource): void {
     const { server, sequence, ports, local } = request
+    const { connection, call } = operation
     const edge = this.#edge
-    const hasBoth = bothSides.has(exchange.protocol)
-    edge.protocol = hasBoth ? call.signalType : exchange.protocol
+    const hasBoth = bothSides.has(connection.protocol)
+    edge.protocol = hasBoth ? call.signalType : connection.protocol
     edge.failed = call.error !== ''
     edge.serverPort = ports % 65536
     edge.wasProbe = false
-    edge.call = call
-    edge.exchange = exchange
-    edge.side(server, of, exchange.localAddress, exchange.durationNs)
-    edge.side(!server, exchange.peerAddress, '', -1)
+    edge.operation = operation
+    edge.side(server, of, connection.localAddress, operation.durationNs)
+    edge.side(!server, connection.peerAddress, '', -1)
     if (!hasBoth || sequence === 0) {
       // The client tells of what cannot be put together.
       if (!(server && local)) this.#tell()
@@ -67,7 +67,7 @@ export class RequestEdges {
     const half = this.#table.find(sequence, ports)
     if (half !== undefined && this.#meets(half, server)) return
     // Of containers' addresses nobody knows whether they are on this host, but for what was seen to begin.
-    if (local || this.#options.isUnderWay(!server, sequence, ports)) this.#hold(exchange, request, of)
+    if (local || this.#options.isUnderWay(!server, sequence, ports)) this.#hold(operation, request, of)
     else this.#tell()
   }
 
@@ -100,7 +100,7 @@ export class RequestEdges {
     return isOther
   }
 
-  #hold(exchange: Exchange, { server, sequence, ports }: Request, of: Resource): void {
+  #hold({ connection, durationNs }: Operation, { server, sequence, ports }: Request, of: Resource): void {
     const edge = this.#edge
     const half = this.#free.pop() ?? new Half()
     half.server = server
@@ -109,9 +109,9 @@ export class RequestEdges {
     half.of = of
     half.protocol = edge.protocol
     half.failed = edge.failed
-    half.durationNs = exchange.durationNs
-    half.localAddress = exchange.localAddress
-    half.peerAddress = exchange.peerAddress
+    half.durationNs = durationNs
+    half.localAddress = connection.localAddress
+    half.peerAddress = connection.peerAddress
     half.probe = edge.probe
     half.endedMs = this.#options.now()
     half.atMs = half.endedMs
@@ -167,12 +167,10 @@ class Edge implements RequestEdge {
   serverPort = 0
   /** What is known of a side that ended before, and what is not looked through yet of the one that ends. */
   wasProbe = false
-  call: Call | undefined
-  exchange: Exchange | undefined
+  operation: Operation | undefined
 
   get probe(): boolean {
-    const { call, exchange } = this
-    return this.wasProbe || (call !== undefined && exchange !== undefined && isProbe(call, exchange))
+    return this.wasProbe || (this.operation !== undefined && isProbe(this.operation))
   }
 
   /** One of its sides; `ns` below zero: it was not seen. */

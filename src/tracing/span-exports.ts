@@ -1,5 +1,5 @@
 import { BoundedMap } from '../lib/bounded-map.ts'
-import type { Call, Exchange } from '../model/exchange.ts'
+import type { Operation } from '../model/stream.ts'
 
 /** Where receivers of OTLP listen (gRPC, HTTP): whoever asks for telemetry elsewhere is asking an application. */
 const receiverPorts: ReadonlySet<number> = new Set([4317, 4318])
@@ -20,12 +20,12 @@ export class SpanExports {
   private readonly relays = new BoundedMap<number, number>(maxRelays)
 
   /** Whether a call that is over is an export of telemetry, and by it the process is one that exports its own spans. */
-  told(exchange: Exchange, call: Call, nowMs: number): 'no' | 'telemetry' | 'own_spans' {
-    const { server, pid } = exchange
-    if (server && takesSpans(exchange, call)) this.relays.set(pid, nowMs)
-    if (!call.telemetry) return 'no'
-    if (server) return receiverPorts.has(exchange.localPort) ? 'telemetry' : 'no'
-    return isTraceExport(exchange, call) && !this.isRelay(pid, nowMs) ? 'own_spans' : 'telemetry'
+  told(operation: Operation, nowMs: number): 'no' | 'telemetry' | 'own_spans' {
+    const { server, pid, localPort } = operation.connection
+    if (server && takesSpans(operation)) this.relays.set(pid, nowMs)
+    if (!operation.call.telemetry) return 'no'
+    if (server) return receiverPorts.has(localPort) ? 'telemetry' : 'no'
+    return isTraceExport(operation) && !this.isRelay(pid, nowMs) ? 'own_spans' : 'telemetry'
   }
 
   /** Whether a process may pass spans of others on: it was sent some of late. */
@@ -41,7 +41,8 @@ const traceMethod = 'opentelemetry.proto.collector.trace.v1.TraceService/Export'
  * Spans were exported by OTLP, over HTTP or gRPC, and a receiver took them. Metrics and logs of its own are no reason to
  * say nothing of a process's requests.
  */
-function isTraceExport({ status }: Exchange, { path, name, error, signalType, dimensions }: Call): boolean {
+function isTraceExport({ status, call }: Operation): boolean {
+  const { path, name, error, signalType, dimensions } = call
   if (error !== '') return false
   if (signalType === 'grpc')
     return name === traceMethod && dimensions.get('rpc.response.status_code') === 'OK'
@@ -53,7 +54,8 @@ function isTraceExport({ status }: Exchange, { path, name, error, signalType, di
  * the path (a prefix, escapes, dots) or its protocol (gRPC-Web), so that any that speaks of traces counts, and one that
  * was cut or is not known. Being wrong here costs spans that are told twice, not spans that are missing.
  */
-function takesSpans({ status }: Exchange, { path, name, signalType, dimensions }: Call): boolean {
+function takesSpans({ status, call }: Operation): boolean {
+  const { path, name, signalType, dimensions } = call
   if (signalType === 'grpc') return name === traceMethod || dimensions.get('rpc.method') === undefined
   if (signalType !== 'http' || status >= 400 || !name.startsWith('POST')) return false
   // The version stands behind the path.

@@ -4,13 +4,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { block, frame } from '../../test/helpers/http2-bytes.ts'
 import { MemoryGovernor } from '../lib/memory-governor.ts'
-import { Segment } from '../model/stream.ts'
+import { type Operation, Segment } from '../model/stream.ts'
 import { http2 } from '../protocols/http2.ts'
 import { redis } from '../protocols/redis.ts'
-import { type StreamSink, Streams, type StreamsOptions } from './streams.ts'
+import type { OperationSink } from './operation-pool.ts'
+import { Streams, type StreamsOptions } from './streams.ts'
 
 const Mi = 2 ** 20
-const options = { route: (_exchange: unknown, path: string) => path }
+const options = { route: (_operation: unknown, path: string) => path }
 const opening = Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), frame(4, 0, 0)])
 const settings = frame(4, 0, 0)
 const ask = (id: number) =>
@@ -24,7 +25,7 @@ const get = Buffer.from('*2\r\n$3\r\nGET\r\n$1\r\nk\r\n')
 const value = Buffer.from('$1\r\nv\r\n')
 
 /** Connections of several processes, each in a control group of its own, and what became of their requests. */
-class Host implements StreamSink {
+class Host implements OperationSink {
   readonly streams: Streams
   /** Requests that ended, by process. */
   readonly ends = new Map<number, number>()
@@ -37,15 +38,15 @@ class Host implements StreamSink {
     this.streams = new Streams([http2.create(options), redis.create(options)], this, given)
   }
 
-  asked(): void {}
+  begin(): void {}
 
-  ended({ pid }: { pid: number }): void {
+  end({ connection: { pid } }: Operation): void {
     this.ends.set(pid, (this.ends.get(pid) ?? 0) + 1)
   }
 
-  abandoned(): void {}
+  abandon(): void {}
 
-  refused(): void {
+  refuse(): void {
     if (!this.mayRefuse) assert.fail('a connection was refused')
   }
 

@@ -1,28 +1,29 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { StreamSession } from '../../test/helpers/stream-session.ts'
-import { Segment } from '../model/stream.ts'
+import { type Operation, Segment } from '../model/stream.ts'
 import { dns } from '../protocols/dns.ts'
 import { http1 } from '../protocols/http1.ts'
 import { redis } from '../protocols/redis.ts'
-import { type StreamSink, Streams } from './streams.ts'
+import type { OperationSink } from './operation-pool.ts'
+import { Streams } from './streams.ts'
 
 /** What a sink was told. */
-class Told implements StreamSink {
+class Told implements OperationSink {
   readonly errors: string[] = []
   readonly endNs: number[] = []
   forgotten = 0
   readonly lostFor: string[] = []
   refusals = 0
 
-  asked(): void {}
+  begin(): void {}
 
-  ended(_stream: unknown, { call, endNs }: { call: { error: string }; endNs: number }): void {
+  end({ call, endNs }: Operation): void {
     this.errors.push(call.error)
     this.endNs.push(endNs)
   }
 
-  abandoned(): void {
+  abandon(): void {
     this.forgotten++
   }
 
@@ -30,7 +31,7 @@ class Told implements StreamSink {
     this.lostFor.push(reason)
   }
 
-  refused(): void {
+  refuse(): void {
     this.refusals++
   }
 }
@@ -56,7 +57,7 @@ function segmentOf(
   })
 }
 
-const options = { route: (_exchange: unknown, path: string) => path }
+const options = { route: (_operation: unknown, path: string) => path }
 const query = Buffer.from('123401000001000000000000076578616d706c6503636f6d0000010001', 'hex')
 const get = Buffer.from('*2\r\n$3\r\nGET\r\n$1\r\nk\r\n')
 

@@ -1,12 +1,11 @@
 import { ByteFlow } from '../lib/byte-flow.ts'
 import type { MemoryGovernor } from '../lib/memory-governor.ts'
+import { Connection } from '../model/connection.ts'
 import type { Protocol } from '../model/protocol.ts'
+import { requestNumber } from '../model/request-number.ts'
 import type { Operation, Segment, StreamConnection, StreamDecoder } from '../model/stream.ts'
 import { OperationPool, type OperationSink } from './operation-pool.ts'
 import { StreamRoom, Tenant } from './stream-room.ts'
-
-/** What becomes of what decoders read. */
-export type StreamSink = OperationSink<Stream>
 
 export interface StreamsOptions {
   readonly maxStreams?: number
@@ -59,7 +58,7 @@ export class Streams {
     this.#drop(stream)
   }
 
-  constructor(protocols: readonly Protocol[], sink: StreamSink, options: StreamsOptions = {}) {
+  constructor(protocols: readonly Protocol[], sink: OperationSink, options: StreamsOptions = {}) {
     const { governor } = options
     this.#isGone = options.isGone ?? (() => false)
     this.#noRoom = options.noRoom ?? (() => 'ring_full')
@@ -111,7 +110,7 @@ export class Streams {
       this.#close(stream, stream.close(segment.errno))
       return
     }
-    if (stream === undefined || stream.protocol.name !== segment.protocol) {
+    if (stream === undefined || stream.connection.protocol !== segment.protocol) {
       stream = this.#open(segment, stream)
       if (stream === undefined) return
     }
@@ -148,7 +147,7 @@ export class Streams {
       else if (asked < mostAsked && nowNs >= stream.askNs) {
         asked++
         stream.askNs = nowNs + askNs
-        if (!this.#isGone(stream.pid)) continue
+        if (!this.#isGone(stream.connection.pid)) continue
         stream.giveUp(this.#noRoom())
         this.#drop(stream)
       }
@@ -200,7 +199,7 @@ export class Streams {
       this.#drop(stream)
       return
     }
-    this.#streams.delete(stream.connection)
+    this.#streams.delete(stream.connection.id)
     this.#closing.add(stream)
     this.#timer ??= setImmediate(() => this.#closeOne())
   }
@@ -216,7 +215,7 @@ export class Streams {
   }
 
   #drop(stream: Stream): void {
-    if (!this.#closing.delete(stream)) this.#streams.delete(stream.connection)
+    if (!this.#closing.delete(stream)) this.#streams.delete(stream.connection.id)
     this.#room.remove(stream)
   }
 
@@ -233,21 +232,9 @@ export class Streams {
 }
 
 /** One connection and its decoder. */
-export class Stream extends Tenant implements StreamConnection {
-  readonly protocol: Protocol
-  /** Names it on this host (socket cookie). */
-  readonly connection: number
-  readonly server: boolean
+class Stream extends Tenant implements StreamConnection {
+  readonly connection = new Connection()
   readonly joined: boolean
-  readonly tls: boolean
-  readonly localAddress: string
-  readonly localPort: number
-  readonly peerAddress: string
-  readonly peerPort: number
-  /** Of the newest bytes. */
-  pid = 0
-  comm = ''
-  cgroup = 0
   errno = 0
   /** The newest request of which it is known that a thread was sampled at work on it, and answers; 0: none. */
   served = 0
@@ -272,15 +259,17 @@ export class Stream extends Tenant implements StreamConnection {
 
   constructor(protocol: Protocol, segment: Segment, pool: OperationPool<Stream>) {
     super()
-    this.protocol = protocol
     this.pool = pool
-    this.connection = segment.connection
-    this.server = segment.server
-    this.tls = segment.tls
-    this.localAddress = segment.localAddress
-    this.localPort = segment.localPort
-    this.peerAddress = segment.peerAddress
-    this.peerPort = segment.peerPort
+    const { connection } = this
+    connection.id = segment.connection
+    connection.protocol = protocol.name
+    connection.fromBytes = true
+    connection.server = segment.server
+    connection.tls = segment.tls
+    connection.localAddress = segment.localAddress
+    connection.localPort = segment.localPort
+    connection.peerAddress = segment.peerAddress
+    connection.peerPort = segment.peerPort
     this.joined = segment.joined || segment.position !== 0
     this.datagrams = protocol.name === 'dns' && segment.sequence === 0 && !segment.tls
     this.ownBytes = streamBytes
@@ -294,29 +283,44 @@ export class Stream extends Tenant implements StreamConnection {
     }
   }
 
+  get server(): boolean {
+    return this.connection.server
+  }
+
+  get tls(): boolean {
+    return this.connection.tls
+  }
+
   get serverAddress(): string {
-    return this.server ? this.localAddress : this.peerAddress
+    return this.connection.serverAddress
   }
 
   get serverPort(): number {
-    return this.server ? this.localPort : this.peerPort
+    return this.connection.serverPort
   }
 
   get clientAddress(): string {
-    return this.server ? this.peerAddress : this.localAddress
+    return this.connection.clientAddress
   }
 
   get clientPort(): number {
-    return this.server ? this.peerPort : this.localPort
+    return this.connection.clientPort
+  }
+
+  get peerAddress(): string {
+    return this.connection.peerAddress
+  }
+
+  get peerPort(): number {
+    return this.connection.peerPort
   }
 
   /** `noRoom`: why bytes are missing that went by before it. */
   segment(segment: Segment, noRoom: () => string): void {
     if (this.over) return
     this.used = true
-    this.pid = segment.pid
-    this.comm = segment.comm
-    this.cgroup = segment.cgroup
+    this.connection.pid = segment.pid
+    this.connection.comm = segment.comm
     this.tid = segment.tid
     this.blocking = segment.blocking
     this.newestNs = segment.timeNs
@@ -391,6 +395,8 @@ export class Stream extends Tenant implements StreamConnection {
     operation.requestBytes = 0
     operation.responseBytes = 0
     operation.status = 0
+    operation.aborted = false
+    operation.errno = 0
     operation.sequence = flow.sequence
     operation.tid = this.tid
     operation.blocking = this.blocking
@@ -406,7 +412,7 @@ export class Stream extends Tenant implements StreamConnection {
 
   asked(operation: Operation): void {
     this.pool.weigh(this, operation)
-    this.pool.sink.asked(this, operation)
+    this.pool.sink.begin(operation)
   }
 
   end(operation: Operation): void {
@@ -415,6 +421,8 @@ export class Stream extends Tenant implements StreamConnection {
       return
     }
     if (operation.endNs === 0) operation.endNs = this.newestNs
+    operation.sampled =
+      this.served !== 0 && this.server && this.served === requestNumber(operation.tid, operation.startNs)
     this.pool.end(this, operation)
   }
 
@@ -424,7 +432,7 @@ export class Stream extends Tenant implements StreamConnection {
       return
     }
     this.pool.abandoned++
-    this.pool.sink.abandoned(operation)
+    this.pool.sink.abandon(operation)
     this.pool.sink.lost(this.cause, 1)
     this.pool.give(this, operation)
   }
@@ -434,7 +442,7 @@ export class Stream extends Tenant implements StreamConnection {
       this.pool.abandoned++
       this.pool.sink.lost(this.reason, 1)
     }
-    this.pool.sink.abandoned(operation)
+    this.pool.sink.abandon(operation)
     this.pool.give(this, operation)
   }
 
@@ -442,7 +450,7 @@ export class Stream extends Tenant implements StreamConnection {
     if (this.over) return
     this.over = true
     this.pool.refused++
-    this.pool.sink.refused(this)
+    this.pool.sink.refuse(this.connection)
   }
 
   /** Lets go of what a connection needs that is looked at no more. */

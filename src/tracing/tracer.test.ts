@@ -2,16 +2,19 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { heapAllocated, heapGrowth } from '../../test/helpers/heap.ts'
+import { kernelOperation, setHead } from '../../test/helpers/kernel-operation.ts'
 import { MemoryGovernor } from '../lib/memory-governor.ts'
+import { WallClock } from '../lib/wall-clock.ts'
 import { Attributes } from '../model/attributes.ts'
-import { Call, Exchange } from '../model/exchange.ts'
 import type { HistogramPoint } from '../model/metric.ts'
 import { type Resource, resource } from '../model/resource.ts'
 import type { Span } from '../model/span.ts'
+import type { Operation } from '../model/stream.ts'
 import { bounds } from '../protocols/durations.ts'
 import { http1 } from '../protocols/http1.ts'
 import { RedTable } from './red.ts'
-import { Tracer, type TracerOptions, type TracerRules } from './tracer.ts'
+import { Tracer } from './tracer.ts'
+import type { TracerOptions, TracerRules } from './tracer-options.ts'
 
 const scope = { name: 'svc/test', version: '1' }
 const nobody = '0000000000000000'
@@ -50,7 +53,7 @@ function open(changed: Partial<TracerRules> = {}, options: Partial<TracerOptions
   const services = new Map<number, ReturnType<typeof resource>>()
   const clock = { ms: 0 }
   const tracer = new Tracer({
-    protocols: [http1.create({ route: (_exchange, path) => path })],
+    protocols: [http1.create({ route: (_operation, path) => path })],
     scope,
     red,
     countedBounds: bounds,
@@ -59,10 +62,14 @@ function open(changed: Partial<TracerRules> = {}, options: Partial<TracerOptions
       services.set(pid, of)
       return of
     },
-    emit: (of, from, span) => {
-      assert.equal(from, scope)
-      spans.push(copy(of.attributes.get('service.name'), span))
+    spans: {
+      add: (of, from, span) => {
+        assert.equal(from, scope)
+        spans.push(copy(of.attributes.get('service.name'), span))
+      },
     },
+    refuse: () => {},
+    clock: new WallClock(),
     drop: (reason, n) => dropped.set(reason, (dropped.get(reason) ?? 0) + n),
     rules: { ...rules, ...changed },
     isLocal: address => address === '127.0.0.1',
@@ -107,34 +114,31 @@ interface Given {
   readonly clientPort?: number
 }
 
-/** An exchange over port 80, by default the server's side of one with another host. */
-function exchangeOf(given: Given): Exchange {
-  const exchange = new Exchange()
+/** An operation over port 80, by default the server's side of one with another host. */
+function operationOf(given: Given): Operation {
   const { server = true, path = '/', method = 'GET', traceparent = '', clientPort = 40_000 } = given
   const head = `${method} ${path} HTTP/1.1\r\nHost: shop\r\n\r\n`
-  exchange.bytes = Buffer.from(head + traceparent, 'latin1')
-  exchange.requestEnd = head.length
-  exchange.traceparentStart = head.length
-  exchange.traceparentEnd = exchange.bytes.length
-  exchange.protocol = given.protocol ?? 'http1'
-  exchange.server = server
-  exchange.pid = given.pid ?? (server ? 2 : 1)
-  exchange.status = given.status ?? 200
-  exchange.sequence = given.sequence ?? 1
-  exchange.localAddress = '10.0.0.1'
-  exchange.peerAddress = given.peerAddress ?? '10.0.0.2'
-  exchange.localPort = server ? 80 : clientPort
-  exchange.peerPort = server ? clientPort : 80
-  exchange.startUs = 1_000_000
-  exchange.durationNs = (given.durationMs ?? 5) * 1e6
-  exchange.endUs = 1_000_000 + exchange.durationNs / 1000
-  return exchange
+  const bytes = Buffer.from(head + traceparent, 'latin1')
+  return kernelOperation({
+    head: { bytes, end: head.length, traceparentStart: head.length, traceparentEnd: bytes.length },
+    protocol: given.protocol ?? 'http1',
+    server,
+    pid: given.pid ?? (server ? 2 : 1),
+    status: given.status ?? 200,
+    sequence: given.sequence ?? 1,
+    localAddress: '10.0.0.1',
+    peerAddress: given.peerAddress ?? '10.0.0.2',
+    localPort: server ? 80 : clientPort,
+    peerPort: server ? clientPort : 80,
+    startNs: 1_000_000_000,
+    durationNs: (given.durationMs ?? 5) * 1e6,
+  })
 }
 
 /** The two sides of one exchange within the host. */
-function local(given: Given): { client: Exchange; server: Exchange } {
+function local(given: Given): { client: Operation; server: Operation } {
   const both = { peerAddress: '127.0.0.1', ...given }
-  return { client: exchangeOf({ ...both, server: false }), server: exchangeOf({ ...both, server: true }) }
+  return { client: operationOf({ ...both, server: false }), server: operationOf({ ...both, server: true }) }
 }
 
 function points(red: RedTable): HistogramPoint[] {
@@ -146,7 +150,7 @@ function points(red: RedTable): HistogramPoint[] {
 
 test('an exchange becomes a span and a count', () => {
   const { tracer, spans, red } = open()
-  tracer.exchange(exchangeOf({ path: '/users', status: 500 }))
+  tracer.end(operationOf({ path: '/users', status: 500 }))
   assert.equal(spans.length, 1)
   const [span] = spans
   assert.deepEqual(
@@ -164,7 +168,7 @@ test('an exchange becomes a span and a count', () => {
 
 test('ids are random: no two spans and no two traces share one', () => {
   const { tracer, spans } = open()
-  for (let i = 0; i < 5000; i++) tracer.exchange(exchangeOf({}))
+  for (let i = 0; i < 5000; i++) tracer.end(operationOf({}))
   assert.equal(new Set(spans.map(span => span.spanId)).size, 5000)
   assert.equal(new Set(spans.map(span => span.traceId)).size, 5000)
 })
@@ -172,7 +176,7 @@ test('ids are random: no two spans and no two traces share one', () => {
 test('a traceparent is taken over: trace, parent and flags', () => {
   const check = (flags: string, server: boolean, want: number) => {
     const { tracer, spans } = open()
-    tracer.exchange(exchangeOf({ server, traceparent: `00-${traceId}-${parentId}-${flags}` }))
+    tracer.end(operationOf({ server, traceparent: `00-${traceId}-${parentId}-${flags}` }))
     const [span] = spans
     assert.deepEqual([span!.traceId, span!.parentSpanId, span!.flags], [traceId, parentId, want])
     assert.notEqual(span!.spanId, parentId)
@@ -188,7 +192,7 @@ test('a traceparent is taken over: trace, parent and flags', () => {
 test('what is no traceparent begins a trace of its own', () => {
   const check = (traceparent: string) => {
     const { tracer, spans } = open()
-    tracer.exchange(exchangeOf({ traceparent }))
+    tracer.end(operationOf({ traceparent }))
     assert.equal(spans.length, 1)
     assert.notEqual(spans[0]!.traceId, traceId, traceparent)
     assert.notEqual(spans[0]!.traceId, '0'.repeat(32))
@@ -206,14 +210,14 @@ test('what is no traceparent begins a trace of its own', () => {
 test('an invalid traceparent does not keep two sides of one host apart', () => {
   const { tracer, spans } = open()
   const sides = local({ traceparent: `00-${traceId}-${nobody}-01` })
-  tracer.exchange(sides.client)
-  tracer.exchange(sides.server)
+  tracer.end(sides.client)
+  tracer.end(sides.server)
   assert.equal(spans[1]!.parentSpanId, spans[0]!.spanId)
 })
 
 test('where headers are not read, they say nothing', () => {
   const { tracer, spans } = open({ readContext: false })
-  tracer.exchange(exchangeOf({ traceparent: `00-${traceId}-${parentId}-01` }))
+  tracer.end(operationOf({ traceparent: `00-${traceId}-${parentId}-01` }))
   assert.notEqual(spans[0]!.traceId, traceId)
   assert.equal(spans[0]!.parentSpanId, nobody)
 })
@@ -222,7 +226,7 @@ test('the sides of an exchange within the host are one trace, whichever comes fi
   const check = (order: readonly ['client' | 'server', 'client' | 'server']) => {
     const { tracer, spans } = open()
     const sides = local({ sequence: 4_294_967_295 })
-    for (const side of order) tracer.exchange(sides[side])
+    for (const side of order) tracer.end(sides[side])
     const client = spans.find(({ kind }) => kind === 3)!
     const server = spans.find(({ kind }) => kind === 2)!
     assert.equal(spans.length, 2)
@@ -247,9 +251,15 @@ test('a request within the host is told once from whom to whom, whichever side c
           edges.push([nameOf(client), nameOf(server), failed, clientNs, serverNs]),
       },
     )
-    const client = exchangeOf({ server: false, sequence: 7, pid: 1, peerAddress: '127.0.0.1', durationMs: 4 })
-    const server = exchangeOf({ server: true, sequence: 7, pid: 2, peerAddress: '127.0.0.1', durationMs: 3 })
-    for (const exchange of serverFirst ? [server, client] : [client, server]) tracer.exchange(exchange)
+    const client = operationOf({
+      server: false,
+      sequence: 7,
+      pid: 1,
+      peerAddress: '127.0.0.1',
+      durationMs: 4,
+    })
+    const server = operationOf({ server: true, sequence: 7, pid: 2, peerAddress: '127.0.0.1', durationMs: 3 })
+    for (const side of serverFirst ? [server, client] : [client, server]) tracer.end(side)
     assert.deepEqual(edges, [['service 1', 'service 2', false, 4_000_000, 3_000_000]], `${serverFirst}`)
   }
 })
@@ -257,7 +267,7 @@ test('a request within the host is told once from whom to whom, whichever side c
 test('a server whose client does not show up is handed on after two seconds, as the root of a trace', () => {
   const { tracer, spans, clock } = open()
   const sides = local({})
-  tracer.exchange(sides.server)
+  tracer.end(sides.server)
   clock.ms = 1999
   tracer.tick()
   assert.equal(spans.length, 0)
@@ -265,7 +275,7 @@ test('a server whose client does not show up is handed on after two seconds, as 
   clock.ms = 2000
   tracer.tick()
   assert.deepEqual([spans[0]!.kind, spans[0]!.parentSpanId, spans[0]!.flags], [2, nobody, 1])
-  tracer.exchange(sides.client)
+  tracer.end(sides.client)
   assert.notEqual(spans[1]!.traceId, spans[0]!.traceId)
   assert.equal(tracer.joins.waitingNow, 0)
 })
@@ -274,15 +284,15 @@ test('a client that shows up after something was told of its server’s trace ta
   for (const ended of [false, true]) {
     const { tracer, spans } = open()
     const { client, server } = local({ pid: 2 })
-    client.pid = 1
+    client.connection.pid = 1
     tracer.begin(server)
-    const query = exchangeOf({ server: false, sequence: 0, pid: 2, peerAddress: '10.0.0.9' })
-    tracer.exchange(query)
+    const query = operationOf({ server: false, sequence: 0, pid: 2, peerAddress: '10.0.0.9' })
+    tracer.end(query)
     assert.equal(spans.length, 1)
-    if (ended) tracer.exchange(server)
+    if (ended) tracer.end(server)
     tracer.begin(client)
-    if (!ended) tracer.exchange(server)
-    tracer.exchange(client)
+    if (!ended) tracer.end(server)
+    tracer.end(client)
     const [asked, first, second] = spans as [Emitted, Emitted, Emitted]
     const [answer, request] = first.kind === 2 ? [first, second] : [second, first]
     assert.equal(spans.length, 3, `ended: ${ended}`)
@@ -297,7 +307,7 @@ test('a client that shows up after something was told of its server’s trace ta
 
 test('a flush hands on all that waits', () => {
   const { tracer, spans } = open()
-  for (let sequence = 1; sequence <= 10; sequence++) tracer.exchange(local({ sequence }).server)
+  for (let sequence = 1; sequence <= 10; sequence++) tracer.end(local({ sequence }).server)
   assert.equal(spans.length, 0)
   tracer.flush()
   assert.equal(spans.length, 10)
@@ -306,7 +316,7 @@ test('a flush hands on all that waits', () => {
 
 test('an exchange without a sequence number is not joined', () => {
   const { tracer, spans } = open()
-  tracer.exchange(local({ sequence: 0 }).server)
+  tracer.end(local({ sequence: 0 }).server)
   assert.equal(spans.length, 1)
 })
 
@@ -315,8 +325,8 @@ test('the ratio is exact in expectation, and what it leaves out is counted', () 
     const { tracer, spans, dropped, red } = open({ ratio })
     const count = 20_000
     for (let i = 1; i <= count; i++)
-      tracer.exchange(
-        exchangeOf({ server: false, sequence: i * 1000, peerAddress, clientPort: 1 + (i & 0x7fff) }),
+      tracer.end(
+        operationOf({ server: false, sequence: i * 1000, peerAddress, clientPort: 1 + (i & 0x7fff) }),
       )
     // Six standard deviations: one failure in 500 million runs.
     const slack = 6 * Math.sqrt(count * ratio * (1 - ratio))
@@ -339,7 +349,7 @@ test('the ratio decides alike for both sides of an exchange and for all spans of
   for (let sequence = 1; sequence <= count; sequence++) {
     const sides = local({ sequence, clientPort: 1024 + (sequence % 50_000) })
     for (const side of sequence % 2 === 0 ? (['client', 'server'] as const) : (['server', 'client'] as const))
-      tracer.exchange(sides[side])
+      tracer.end(sides[side])
   }
   assert.equal(tracer.joins.waitingNow, 0)
   const kept = new Map<string, number>()
@@ -351,8 +361,8 @@ test('the ratio decides alike for both sides of an exchange and for all spans of
   const check = (id: string, want: number) => {
     const other = open({ ratio: 0.5 })
     const traceparent = `00-${id}-${parentId}-01`
-    other.tracer.exchange(exchangeOf({ traceparent }))
-    other.tracer.exchange(exchangeOf({ traceparent, server: false }))
+    other.tracer.end(operationOf({ traceparent }))
+    other.tracer.end(operationOf({ traceparent, server: false }))
     assert.equal(other.spans.length, want, id)
   }
   // OpenTelemetry keeps what is at or above the threshold, here half of 2^56.
@@ -364,7 +374,7 @@ test('the ratio decides alike for both sides of an exchange and for all spans of
 test('failed and slow exchanges are kept whatever the ratio says, if it is asked for', () => {
   const check = (given: Given, changed: Partial<TracerRules>, want: number) => {
     const { tracer, spans, dropped } = open({ ratio: 0, ...changed })
-    tracer.exchange(exchangeOf(given))
+    tracer.end(operationOf(given))
     assert.equal(spans.length, want)
     assert.equal(dropped.get('sampled') ?? 0, 1 - want)
   }
@@ -379,7 +389,7 @@ test('failed and slow exchanges are kept whatever the ratio says, if it is asked
 
 test('an excluded path makes no span and counts in the metrics', () => {
   const { tracer, spans, dropped, red } = open()
-  tracer.exchange(exchangeOf({ path: '/healthz' }))
+  tracer.end(operationOf({ path: '/healthz' }))
   assert.equal(spans.length, 0)
   assert.deepEqual([...dropped], [['excluded_path', 1]])
   assert.deepEqual([...tracer.collected], [['http', 1]])
@@ -395,8 +405,8 @@ test('while memory is short, long texts are left out of spans, then spans; the m
   for (const liveHeapBytes of [0, 900, 1000]) {
     reading.liveHeapBytes = liveHeapBytes
     governor.look()
-    tracer.exchange(exchangeOf({ path: long }))
-    tracer.exchange(exchangeOf({ path: '/short' }))
+    tracer.end(operationOf({ path: long }))
+    tracer.end(operationOf({ path: '/short' }))
   }
   assert.deepEqual(
     spans.map(({ attributes }) => attributes['url.path']),
@@ -412,10 +422,10 @@ test('while memory is short, long texts are left out of spans, then spans; the m
 test('other rules hold from the next exchange on, and what waits for its other side is not judged again', () => {
   const { tracer, spans, dropped, red } = open()
   const waiting = local({ path: '/users' })
-  tracer.exchange(waiting.server)
+  tracer.end(waiting.server)
   tracer.rules = { ...rules, ratio: 0, excludedPath: path => path === '/users' }
-  tracer.exchange(exchangeOf({ path: '/users' }))
-  tracer.exchange(exchangeOf({ path: '/healthz' }))
+  tracer.end(operationOf({ path: '/users' }))
+  tracer.end(operationOf({ path: '/healthz' }))
   assert.deepEqual(
     [...dropped],
     [
@@ -423,12 +433,12 @@ test('other rules hold from the next exchange on, and what waits for its other s
       ['sampled', 1],
     ],
   )
-  tracer.exchange(exchangeOf({ path: '/healthz', durationMs: 1001 }))
+  tracer.end(operationOf({ path: '/healthz', durationMs: 1001 }))
   tracer.rules = { ...tracer.rules, slowNs: 1.002e9 }
-  tracer.exchange(exchangeOf({ path: '/healthz', durationMs: 1001 }))
+  tracer.end(operationOf({ path: '/healthz', durationMs: 1001 }))
   assert.deepEqual([spans.length, dropped.get('sampled')], [1, 2])
   tracer.rules = rules
-  tracer.exchange(waiting.client)
+  tracer.end(waiting.client)
   assert.equal(
     spans.find(({ kind }) => kind === 3)!.spanId,
     spans.find(({ parentSpanId }) => parentSpanId !== nobody)!.parentSpanId,
@@ -436,7 +446,7 @@ test('other rules hold from the next exchange on, and what waits for its other s
   assert.equal(spans.length, 3)
   const traceparent = `00-${traceId}-${parentId}-01`
   tracer.rules = { ...rules, readContext: false }
-  tracer.exchange(exchangeOf({ traceparent }))
+  tracer.end(operationOf({ traceparent }))
   assert.notEqual(spans.at(-1)!.traceId, traceId)
   assert.equal(
     points(red).reduce((sum, { count }) => sum + count, 0),
@@ -445,15 +455,15 @@ test('other rules hold from the next exchange on, and what waits for its other s
 })
 
 /** An export of spans over HTTP, by default of process 1 to a receiver. */
-function exportOf(given: Given & { readonly port?: number; readonly line?: string } = {}): Exchange {
+function exportOf(given: Given & { readonly port?: number; readonly line?: string } = {}): Operation {
   const { server = false, port = 4318, line = 'POST /v1/traces HTTP/1.1' } = given
-  const exchange = exchangeOf({ server, pid: 1, ...given })
-  exchange.bytes = Buffer.from(`${line}\r\nHost: collector\r\nContent-Type: application/x-protobuf\r\n\r\n`)
-  exchange.requestEnd = exchange.bytes.length
-  exchange.traceparentStart = exchange.traceparentEnd = 0
-  if (server) exchange.localPort = port
-  else exchange.peerPort = port
-  return exchange
+  const operation = operationOf({ server, pid: 1, ...given })
+  const { connection, head } = operation
+  setHead(operation, `${line}\r\nHost: collector\r\nContent-Type: application/x-protobuf\r\n\r\n`)
+  head.traceparentStart = head.traceparentEnd = 0
+  if (server) connection.localPort = port
+  else connection.peerPort = port
+  return operation
 }
 
 /** A tracer before which processes count as instrumented once they exported spans. */
@@ -474,7 +484,7 @@ function openExporting() {
 test('an export of telemetry is neither span nor metric', () => {
   const check = (given: Parameters<typeof exportOf>[0]) => {
     const { tracer, spans, dropped, red } = open()
-    tracer.exchange(exportOf(given))
+    tracer.end(exportOf(given))
     assert.deepEqual([spans.length, dropped.size, tracer.collected.size, tracer.telemetry], [0, 0, 0, 1])
     assert.deepEqual(points(red), [])
   }
@@ -487,8 +497,8 @@ test('an export of telemetry is neither span nor metric', () => {
 test('who asks a server at another port for a path of telemetry is counted like others', () => {
   for (const line of ['POST /v1/traces HTTP/1.1', 'POST /any/v1/metrics HTTP/1.1']) {
     const { tracer, spans, red, exported } = openExporting()
-    tracer.exchange(exportOf({ server: true, port: 80, line, status: 404 }))
-    tracer.exchange(exportOf({ server: true, port: 80, line, sequence: 2 }))
+    tracer.end(exportOf({ server: true, port: 80, line, status: 404 }))
+    tracer.end(exportOf({ server: true, port: 80, line, sequence: 2 }))
     assert.deepEqual([spans.length, tracer.telemetry, tracer.collected.get('http')], [2, 0, 2])
     assert.equal(
       points(red).reduce((sum, { count }) => sum + count, 0),
@@ -501,7 +511,7 @@ test('who asks a server at another port for a path of telemetry is counted like 
 test('an application exports spans of its own where a receiver takes them at the path for it', () => {
   const check = (given: Parameters<typeof exportOf>[0], want: boolean) => {
     const { tracer, exported } = openExporting()
-    tracer.exchange(exportOf(given))
+    tracer.end(exportOf(given))
     assert.equal(exported.has(1), want, JSON.stringify(given))
   }
   check({}, true)
@@ -518,15 +528,17 @@ test('over gRPC an application exports spans of its own by the one method, answe
   const traces = 'opentelemetry.proto.collector.trace.v1.TraceService/Export'
   const check = (name: string, status: string, want: boolean, server = false) => {
     const { tracer, exported } = openExporting()
-    const exchange = exchangeOf({ server, pid: 1, peerAddress: '10.0.0.9' })
-    const call = new Call()
+    const operation = operationOf({ server, pid: 1, peerAddress: '10.0.0.9' })
+    operation.connection.fromBytes = true
+    const { call } = operation
     call.name = name
     call.signalType = 'grpc'
     call.telemetry = true
     call.dimensions.add('rpc.method', name)
     if (status !== '') call.dimensions.add('rpc.response.status_code', status)
     if (status !== 'OK') call.error = status || 'no_response'
-    tracer.finish(exchange, call, tracer.begin(exchange))
+    tracer.begin(operation)
+    tracer.end(operation)
     assert.equal(exported.has(1), want, `${name} ${status}`)
   }
   check(traces, 'OK', true)
@@ -550,15 +562,15 @@ test('a proxy that passes an export on keeps its spans', () => {
     // What was cut before the version may have gone on.
     const line = `POST ${path}${path.length > 300 ? '' : ' HTTP/1.1'}`
     const incoming = exportOf({ server: true, port: 80, line })
-    if (path.length > 300) incoming.requestEnd = line.length
+    if (path.length > 300) incoming.head.end = line.length
     tracer.begin(incoming)
-    tracer.exchange(exportOf({ sequence: 2, clientPort: 40_001 }))
-    tracer.exchange(incoming)
+    tracer.end(exportOf({ sequence: 2, clientPort: 40_001 }))
+    tracer.end(incoming)
     assert.equal(spans.length, 1, path)
-    tracer.exchange(exchangeOf({ pid: 1, sequence: 3 }))
+    tracer.end(operationOf({ pid: 1, sequence: 3 }))
     assert.equal(spans.length, 2, path)
     exported.clear()
-    tracer.exchange(exportOf({ sequence: 4, clientPort: 40_001 }))
+    tracer.end(exportOf({ sequence: 4, clientPort: 40_001 }))
     assert.equal(exported.size, 0, path)
   }
 })
@@ -566,8 +578,8 @@ test('a proxy that passes an export on keeps its spans', () => {
 test('requests that pass on nothing leave an application instrumented', () => {
   const { tracer, spans, dropped, clock } = openExporting()
   const ask = (line: string, status = 200) =>
-    tracer.exchange(exportOf({ server: true, port: 80, line, status, sequence: 9 }))
-  tracer.exchange(exportOf())
+    tracer.end(exportOf({ server: true, port: 80, line, status, sequence: 9 }))
+  tracer.end(exportOf())
   ask('POST /orders HTTP/1.1')
   ask('POST /v1/traces HTTP/1.1', 404)
   ask('GET /v1/traces HTTP/1.1')
@@ -583,9 +595,9 @@ test('requests that pass on nothing leave an application instrumented', () => {
 test('what no protocol can read is counted as collected and as dropped', () => {
   const check = (given: Given, bytes: string | undefined) => {
     const { tracer, spans, dropped } = open()
-    const exchange = exchangeOf(given)
-    if (bytes !== undefined) exchange.bytes = Buffer.from(bytes)
-    tracer.exchange(exchange)
+    const operation = operationOf(given)
+    if (bytes !== undefined) operation.head.bytes = Buffer.from(bytes)
+    tracer.end(operation)
     assert.equal(spans.length, 0)
     assert.deepEqual([...tracer.collected], [['unknown', 1]])
     assert.deepEqual([...dropped], [['unreadable', 1]])
@@ -597,12 +609,12 @@ test('what no protocol can read is counted as collected and as dropped', () => {
 
 test('exchanges that the kernel only counted are in the metrics, without a route, and make no span', () => {
   const { tracer, spans, dropped, red } = open()
-  const exchange = exchangeOf({ path: '*', method: 'POST', status: 503 })
+  const operation = operationOf({ path: '*', method: 'POST', status: 503 })
   const buckets = new Float64Array(15)
   buckets[0] = 2
   buckets[14] = 1
-  tracer.counted(exchange, 3, 12_000_000_000, buckets)
-  tracer.counted(exchange, 0, 500_000_000, new Float64Array(15))
+  tracer.counted(operation, 3, 12_000_000_000, buckets)
+  tracer.counted(operation, 0, 500_000_000, new Float64Array(15))
   assert.deepEqual([spans.length, dropped.size], [0, 0])
   assert.deepEqual([...tracer.collected], [['http', 3]])
   const [point, ...others] = points(red)
@@ -615,7 +627,7 @@ test('exchanges that the kernel only counted are in the metrics, without a route
     'error.type': '503',
     'network.protocol.version': '1.1',
   })
-  tracer.counted(exchangeOf({ protocol: 'smtp' }), 4, 1, buckets)
+  tracer.counted(operationOf({ protocol: 'smtp' }), 4, 1, buckets)
   assert.equal(tracer.collected.get('unknown'), 4)
 })
 
@@ -642,7 +654,7 @@ test('after any sequence of exchanges what was collected is emitted, dropped or 
           clock.ms += next
           tracer.tick()
         } else {
-          tracer.exchange(exchangeOf(next))
+          tracer.end(operationOf(next))
           given++
         }
         assert.equal(sum(tracer.collected.values()), given)
@@ -663,15 +675,17 @@ test('a hundred thousand exchanges leave no growth behind, and hardly anything f
   let emitted = 0
   const seen = new Attributes()
   const made = resource({ 'service.name': 'shop' })
-  const emit: TracerOptions['emit'] = (_resource, _scope, span) => {
-    seen.clear()
-    emitted += span.attributes.size > 0 ? 1 : 0
+  const spans: TracerOptions['spans'] = {
+    add: (_resource, _scope, span) => {
+      seen.clear()
+      emitted += span.attributes.size > 0 ? 1 : 0
+    },
   }
-  const { tracer } = open({ ratio: 0.9 }, { resourceOf: () => made, emit })
-  const given: Exchange[] = []
+  const { tracer } = open({ ratio: 0.9 }, { resourceOf: () => made, spans })
+  const given: Operation[] = []
   for (let i = 0; i < 256; i++) {
     given.push(local({ path: `/users/${i % 16}` }).client, local({ path: `/users/${i % 16}` }).server)
-    given.push(exchangeOf({ traceparent: `00-${traceId}-${parentId}-01` }), exchangeOf({ status: 500 }))
+    given.push(operationOf({ traceparent: `00-${traceId}-${parentId}-01` }), operationOf({ status: 500 }))
   }
   let sequence = 0
   const run = (rounds: number) => {
@@ -682,8 +696,8 @@ test('a hundred thousand exchanges leave no growth behind, and hardly anything f
         sequence = (sequence + 1000) >>> 0
         given[i]!.sequence = sequence
         given[i + 1]!.sequence = sequence
-        tracer.exchange(given[i]!)
-        tracer.exchange(given[i + 1]!)
+        tracer.end(given[i]!)
+        tracer.end(given[i + 1]!)
       }
     }
     tracer.flush()

@@ -1,65 +1,21 @@
 import { randomFillSync } from 'node:crypto'
-import type { MemoryGovernor } from '../lib/memory-governor.ts'
-import { Call, type Exchange } from '../model/exchange.ts'
+import type { Connection } from '../model/connection.ts'
 import type { SpanLink } from '../model/profile.ts'
 import type { Protocol } from '../model/protocol.ts'
-import type { RequestEdge } from '../model/request-edge.ts'
-import type { Resource, Scope } from '../model/resource.ts'
-import { Span, StatusCode } from '../model/span.ts'
-import { TraceContext } from '../model/stream.ts'
+import { requestNumber } from '../model/request-number.ts'
+import type { Resource } from '../model/resource.ts'
+import { Span, SpanKind, StatusCode } from '../model/span.ts'
+import type { Operation, TraceContext } from '../model/stream.ts'
 import { readTraceHeaders } from '../model/trace-headers.ts'
 import { parseTraceparent } from '../model/traceparent.ts'
 import { ActiveRequests, linkTo } from './active-requests.ts'
 import { Contexts, flagsWithRemoteParent, isSameTrace, type Request } from './contexts.ts'
 import { CountedBuckets } from './counted-buckets.ts'
 import { PortCalls } from './port-calls.ts'
-import type { RedTable } from './red.ts'
 import { RequestEdges } from './request-edges.ts'
 import { SpanExports } from './span-exports.ts'
+import type { TracerOptions, TracerRules } from './tracer-options.ts'
 import { Waiting } from './waiting.ts'
-
-/** What of a tracer can change while it runs. Always replaced as a whole. */
-export interface TracerRules {
-  /** Part of the traces that is kept, 0 to 1. */
-  readonly ratio: number
-  readonly alwaysErrors: boolean
-  readonly alwaysSlow: boolean
-  readonly slowNs: number
-  /** Whether `traceparent` headers are taken over. */
-  readonly readContext: boolean
-  readonly excludedPath: (path: string) => boolean
-}
-
-export interface TracerOptions {
-  readonly protocols: readonly Protocol[]
-  readonly scope: Scope
-  readonly red: RedTable
-  /** Bounds in seconds of the buckets that `counted` is told: all those that a protocol's histogram has are there. */
-  readonly countedBounds: readonly number[]
-  /** Whose exchange it is. */
-  readonly resourceOf: (exchange: Exchange) => Resource
-  /** Where finished spans go. The span is reused. */
-  readonly emit: (resource: Resource, scope: Scope, span: Span) => void
-  /** Counts spans that are not passed on, by reason. */
-  readonly drop: (reason: string, spans: number) => void
-  readonly rules: TracerRules
-  /** Told of each export of spans that an application sent itself, and that a receiver took. */
-  readonly exports?: (exchange: Exchange) => void
-  /** Why nothing is told of a process: `not_selected`, or `instrumented` for spans only. */
-  readonly hidden?: (exchange: Exchange) => '' | 'not_selected' | 'instrumented'
-  /** Why a call has no span, as there are too many: `over_budget` or `cpu_limit`, or '' where it has one. */
-  readonly overBudget?: (exchange: Exchange, call: Call, from: Resource) => '' | 'over_budget' | 'cpu_limit'
-  /**
-   * Told of each request once, by the rules of request metrics, but for paths that are excluded: when both of its sides
-   * are over, or when the other one was not seen for two seconds.
-   */
-  readonly edge?: (request: RequestEdge) => void
-  /** Whether an address belongs to this host, so that the other side may be seen too. */
-  readonly isLocal: (address: string) => boolean
-  /** Milliseconds of a clock that never goes back. */
-  readonly now: () => number
-  readonly governor?: MemoryGovernor
-}
 
 /** While memory is this short, long texts are left out of spans, and calls make none. See `MemoryPressure`. */
 const briefPressure = 2
@@ -70,9 +26,12 @@ const holdMs = 2000
 /** The same once it is asked what samples are linked to: most clients show up when the ring is next drained. */
 const linkedHoldMs = 500
 
-/** Makes spans and request metrics of exchanges. Allocates nothing per exchange once its caches are warm. */
+/**
+ * Makes spans and request metrics of operations, whichever side found them in the bytes. Allocates nothing per operation
+ * once its caches are warm.
+ */
 export class Tracer {
-  /** Exchanges seen, by `signal_type`; `unknown` are those that no protocol could read. */
+  /** Operations seen, by `signal_type`; `unknown` are those that no protocol could read. */
   readonly collected = new Map<string, number>()
   /** Exports of telemetry, sent or taken at a receiver's port: neither spans nor metrics. */
   telemetry = 0
@@ -80,13 +39,12 @@ export class Tracer {
   unselected = 0
   /** What was seen where, whoever is observed. */
   readonly ports = new PortCalls()
-  /** Holds from the next exchange on; what waits for its other side is not asked again. */
+  /** Applies from the next operation on; spans that wait for their other side keep the former rules. */
   rules: TracerRules
   private readonly options: TracerOptions
   private readonly protocols: ReadonlyMap<string, Protocol>
-  private readonly call = new Call()
   private readonly span = new Span()
-  private readonly context = new TraceContext()
+  private readonly startOf = new Start()
   private readonly waiting: Waiting
   private readonly buckets: CountedBuckets
   private readonly contexts: Contexts
@@ -130,26 +88,12 @@ export class Tracer {
     }
   }
 
-  /**
-   * A request begins: what it says itself of its place in a trace stands in `context`, or in the exchange's
-   * `traceparent`. Its process may make further requests for it from now on.
-   */
-  begin(exchange: Exchange, context: TraceContext = this.contextOf(exchange)): Request {
-    const request = this.contexts.begin(
-      this.start(exchange),
-      this.rules.readContext ? context : undefined,
-      this.options.now(),
-    )
-    if (!request.server) this.beginClient(request)
-    if (request.blocking && request.number !== 0) this.requests.begin(request)
-    return request
-  }
-
-  /** The same of one whose beginning was not told: what else its process did meanwhile is not known. */
-  beginLate(exchange: Exchange, context?: TraceContext): Request {
-    const request = this.begin(exchange, context)
-    request.alone = false
-    return request
+  /** A request begins. Its process may make further requests for it from now on. */
+  begin(operation: Operation): void {
+    const request = this.enter(operation)
+    if (!operation.connection.fromBytes) return
+    request.owner = operation
+    operation.place = request
   }
 
   /** Whether `linkOf` is going to be asked; off at first. */
@@ -181,44 +125,43 @@ export class Tracer {
     this.contexts.thread(pid, parentTid, tid)
   }
 
-  /** An exchange that the kernel side framed is over. */
-  exchange(exchange: Exchange): void {
-    const { call } = this
-    const request = this.contexts.find(this.start(exchange))
-    if (this.read(exchange) === undefined) {
-      if (request !== undefined) this.contexts.forget(request)
-      this.lost(1)
-      this.options.drop('unreadable', 1)
+  /** It is over: it is counted, and becomes a span as the rules say. What the kernel side framed is read here. */
+  end(operation: Operation): void {
+    const { options, contexts } = this
+    const { connection, call } = operation
+    let request = this.requestOf(operation)
+    if (!connection.fromBytes && !this.fillCall(operation)) {
+      if (request !== undefined) contexts.forget(request)
+      this.lost('unreadable', 1)
       return
     }
-    this.finish(exchange, call, request ?? this.beginLate(exchange))
-  }
-
-  /** A call is over, whose exchange is known as far as the connection tells. */
-  finish(exchange: Exchange, call: Call, request: Request): void {
-    const { options, contexts } = this
+    if (request === undefined) {
+      // Its beginning was not reported: the other requests of its process in that time are not known.
+      request = this.enter(operation)
+      request.alone = false
+    }
     const nowMs = options.now()
-    this.ports.called(exchange)
-    const exported = this.spanExports.told(exchange, call, nowMs)
+    this.ports.called(connection)
+    const exported = this.spanExports.told(operation, nowMs)
     if (exported !== 'no') {
       this.telemetry++
       contexts.forget(request)
-      if (exported === 'own_spans') options.exports?.(exchange)
+      if (exported === 'own_spans') options.exports?.(connection)
       return
     }
-    let hidden = options.hidden?.(exchange) ?? ''
-    if (hidden === 'instrumented' && this.spanExports.isRelay(exchange.pid, nowMs)) hidden = ''
+    let hidden = options.hidden?.(connection) ?? ''
+    if (hidden === 'instrumented' && this.spanExports.isRelay(connection.pid, nowMs)) hidden = ''
     if (hidden === 'not_selected') {
       this.unselected++
       contexts.forget(request)
       return
     }
     this.collected.set(call.signalType, (this.collected.get(call.signalType) ?? 0) + 1)
-    const resource = options.resourceOf(exchange)
+    const resource = options.resourceOf(connection)
     if (call.duration !== undefined)
-      options.red.observe(resource, call.duration, call.dimensions, exchange.durationNs)
+      options.red.observe(resource, call.duration, call.dimensions, operation.durationNs)
     const unwanted = call.path !== '' && this.rules.excludedPath(call.path)
-    if (!unwanted) this.edges?.ended(exchange, call, request, resource)
+    if (!unwanted) this.edges?.ended(operation, request, resource)
     if (unwanted || hidden !== '') {
       options.drop(unwanted ? 'excluded_path' : hidden, 1)
       contexts.forget(request)
@@ -226,31 +169,41 @@ export class Tracer {
     }
     const pressure = options.governor?.pressure ?? 0
     const over =
-      pressure >= countingPressure ? 'memory_limit' : (options.overBudget?.(exchange, call, resource) ?? '')
+      pressure >= countingPressure ? 'memory_limit' : (options.overBudget?.(operation, resource) ?? '')
     if (over !== '') {
       options.drop(over, 1)
       contexts.forget(request)
       return
     }
-    this.describe(exchange, call, pressure >= briefPressure ? briefLength : Number.POSITIVE_INFINITY)
-    this.place(exchange, call, request, resource, nowMs)
+    this.fillSpan(operation, pressure >= briefPressure ? briefLength : Number.POSITIVE_INFINITY)
+    this.place(operation, request, resource, nowMs)
   }
 
-  /** It came to nothing: no span tells of it. */
-  forget(request: Request): void {
-    this.contexts.forget(request)
+  /** It is given back without an end that could be reported: it has no span. */
+  abandon(operation: Operation): void {
+    const request = this.requestOf(operation)
+    if (request !== undefined) this.contexts.forget(request)
   }
 
-  /** Adds exchanges that the kernel only counted to the metrics. Their spans are counted as dropped where they were. */
-  counted(exchange: Exchange, count: number, sumNs: number, buckets: ArrayLike<number>): void {
-    const { options, call } = this
-    const protocol = this.read(exchange)
-    if (protocol === undefined) {
-      this.lost(count)
+  /** The connection does not speak the protocol that the kernel side took it for. */
+  refuse(connection: Connection): void {
+    this.ports.refused(connection.serverPort)
+    this.options.refuse(connection.id)
+  }
+
+  /**
+   * Adds operations that the kernel only counted to the metrics; `operation` has what they share. Their spans are counted
+   * as dropped elsewhere.
+   */
+  counted(operation: Operation, count: number, sumNs: number, buckets: ArrayLike<number>): void {
+    const { options } = this
+    const { connection, call } = operation
+    if (!this.fillCall(operation)) {
+      this.unknown(count)
       return
     }
-    this.ports.called(exchange, count)
-    if (options.hidden?.(exchange) === 'not_selected') {
+    this.ports.called(connection, count)
+    if (options.hidden?.(connection) === 'not_selected') {
       this.unselected += count
       return
     }
@@ -258,12 +211,13 @@ export class Tracer {
     const { duration, dimensions } = call
     if (duration === undefined) return
     const own = this.buckets.of(duration.bounds, buckets)
-    options.red.merge(options.resourceOf(exchange), duration, dimensions, count, sumNs, own)
+    options.red.merge(options.resourceOf(connection), duration, dimensions, count, sumNs, own)
   }
 
-  /** Counts exchanges of which nothing is known but that they were there. */
-  lost(exchanges: number): void {
-    if (exchanges > 0) this.collected.set('unknown', (this.collected.get('unknown') ?? 0) + exchanges)
+  /** Counts operations that were lost, by reason (`framing_lost`, `no_memory`). Nothing else is known of them. */
+  lost(reason: string, operations: number): void {
+    this.unknown(operations)
+    this.options.drop(reason, operations)
   }
 
   /** Hands on the spans whose other side did not show up in time. To be called a few times a second. */
@@ -280,37 +234,57 @@ export class Tracer {
     this.edges?.expire(Number.POSITIVE_INFINITY)
   }
 
-  private read(exchange: Exchange): Protocol | undefined {
-    const { call } = this
-    const protocol = this.protocols.get(exchange.protocol)
-    if (protocol === undefined) return undefined
-    call.clear()
-    if (protocol.parse !== undefined) return protocol.parse(exchange, call) ? protocol : undefined
-    if (protocol.count === undefined) return undefined
-    protocol.count(exchange, call)
-    return protocol
+  private unknown(operations: number): void {
+    if (operations > 0) this.collected.set('unknown', (this.collected.get('unknown') ?? 0) + operations)
+  }
+
+  private enter(operation: Operation): Request {
+    const context = this.rules.readContext ? contextOf(operation) : undefined
+    const request = this.contexts.begin(this.start(operation), context, this.options.now())
+    if (!request.server) this.beginClient(request)
+    if (request.blocking && request.number !== 0) this.requests.begin(request)
+    return request
+  }
+
+  /** Its place in a trace, once; undefined where its beginning was not reported, or has been forgotten. */
+  private requestOf(operation: Operation): Request | undefined {
+    if (!operation.connection.fromBytes) return this.contexts.find(this.key(operation))
+    const request = operation.place as Request | undefined
+    operation.place = undefined
+    // One that was forgotten may be another operation's now.
+    return request?.owner === operation ? request : undefined
+  }
+
+  /** Fills the call of an operation that no decoder read; false: its protocol cannot read it. */
+  private fillCall(operation: Operation): boolean {
+    operation.call.clear()
+    return this.protocols.get(operation.connection.protocol)?.fillCall?.(operation) === true
   }
 
   /** Fills the span with all but its place in a trace, and leaves out texts that are longer than `mostLength`. */
-  private describe(exchange: Exchange, call: Call, mostLength: number): void {
+  private fillSpan(operation: Operation, mostLength: number): void {
     const { span } = this
+    const { call } = operation
+    const { clock } = this.options
     span.name = call.name
     span.kind = call.kind
-    span.startUs = exchange.startUs
-    span.endUs = exchange.endUs
+    span.startUs = clock.microseconds(operation.startNs)
+    span.endUs = clock.microseconds(operation.endNs)
     span.status = call.error === '' ? StatusCode.unset : StatusCode.error
     span.statusMessage = ''
     span.droppedAttributes = 0
     span.traceState = ''
-    span.attributes.clear()
-    for (let i = 0; i < call.attributes.size; i++) {
-      const value = call.attributes.values[i]!
+    const { attributes } = span
+    attributes.clear()
+    const { keys, values, size } = call.attributes
+    for (let i = 0; i < size; i++) {
+      const value = values[i]!
       if (typeof value === 'string' && value.length > mostLength) span.droppedAttributes++
-      else span.attributes.add(call.attributes.keys[i]!, value)
+      else attributes.add(keys[i]!, value)
     }
   }
 
-  private place(exchange: Exchange, call: Call, request: Request, resource: Resource, nowMs: number): void {
+  private place(operation: Operation, request: Request, resource: Resource, nowMs: number): void {
     const { span, contexts } = this
     const { local, server } = request
     const joinable = local && request.sequence !== 0
@@ -326,8 +300,8 @@ export class Tracer {
       span.endUs = Math.max(span.endUs, request.childEndUs)
     }
     span.spanId.set(request.spanId)
-    const certain = this.certain(exchange, call)
-    const linked = linkedNumber(exchange, request)
+    const certain = this.certain(operation)
+    const linked = linkedNumber(operation, request)
     if (mayWait) {
       span.parentSpanId.fill(0)
       span.flags = 1
@@ -369,7 +343,7 @@ export class Tracer {
       return
     }
     if (linked !== 0) this.requests.end(linked, span.traceId, span.spanId)
-    options.emit(resource, options.scope, span)
+    options.spans.add(resource, options.scope, span)
   }
 
   /** The server's side of a client's request may have been told before. */
@@ -393,52 +367,40 @@ export class Tracer {
     this.waiting.found(held)
   }
 
-  /** What names the request, for `contexts`; filled again for each. */
-  private start(exchange: Exchange): Start {
+  /** Names the request, for `contexts`; filled again for each. */
+  private key({ connection, call, sequence }: Operation): Start {
     const { startOf } = this
-    const { server, sequence, localPort, peerPort } = exchange
-    startOf.server = server || exchange.consumes
+    const { server, localPort, peerPort } = connection
     // What a broker hands out has no other side at its beginning: the producer is long gone.
-    startOf.sequence = exchange.consumes ? 0 : sequence
+    const consumes = connection.fromBytes && call.kind === SpanKind.consumer
+    startOf.server = server || consumes
+    startOf.sequence = consumes ? 0 : sequence
     startOf.clientPort = server ? peerPort : localPort
     startOf.serverPort = server ? localPort : peerPort
-    startOf.pid = exchange.pid
-    startOf.tid = exchange.tid
-    startOf.blocking = exchange.blocking
-    startOf.doubt = exchange.doubt
-    startOf.number = this.requests.isOn ? exchange.request : 0
-    startOf.local = this.options.isLocal(exchange.peerAddress)
-    startOf.startUs = exchange.startUs
     return startOf
   }
 
-  private readonly startOf = new Start()
-
-  /** What a `traceparent` that the kernel side found says. */
-  private contextOf(exchange: Exchange): TraceContext {
-    const { context } = this
-    context.clear()
-    const { bytes, traceparentStart, traceparentEnd } = exchange
-    if (exchange.moreContext) readTraceHeaders(bytes, exchange.requestStart, exchange.requestEnd, context)
-    // The head may have been cut before it.
-    if (context.flags < 0 && traceparentEnd > traceparentStart)
-      context.flags = parseTraceparent(
-        bytes,
-        traceparentStart,
-        traceparentEnd,
-        context.traceId,
-        context.spanId,
-      )
-    return context
+  /** The same with all that is known when it begins. */
+  private start(operation: Operation): Start {
+    const { connection, tid, startNs } = operation
+    const startOf = this.key(operation)
+    startOf.pid = connection.pid
+    startOf.tid = tid
+    startOf.blocking = operation.blocking
+    startOf.doubt = connection.doubt
+    startOf.number = this.requests.isOn && connection.server ? requestNumber(tid, startNs) : 0
+    startOf.local = this.options.isLocal(connection.peerAddress)
+    startOf.startUs = this.options.clock.microseconds(startNs)
+    return startOf
   }
 
   /** Kept whatever its trace. */
-  private certain(exchange: Exchange, call: Call): boolean {
+  private certain({ call, durationNs }: Operation): boolean {
     const { rules } = this
     return (
       rules.ratio >= 1 ||
       (rules.alwaysErrors && call.error !== '') ||
-      (rules.alwaysSlow && exchange.durationNs > rules.slowNs)
+      (rules.alwaysSlow && durationNs > rules.slowNs)
     )
   }
 
@@ -466,9 +428,21 @@ export class Tracer {
  * The number under which samples are linked to a request that is over, 0 where they are not: an event loop may have
  * gone on with another one, unless there was none.
  */
-function linkedNumber(exchange: Exchange, request: Request): number {
-  const certain = request.blocking || (request.alone && !exchange.doubt)
-  return exchange.sampled && certain ? request.number : 0
+function linkedNumber({ connection, sampled }: Operation, request: Request): number {
+  const certain = request.blocking || (request.alone && !connection.doubt)
+  return sampled && certain ? request.number : 0
+}
+
+/** What a request says of its place in a trace: its decoder has read it, or it is in the head that the kernel found. */
+function contextOf({ connection, context, head }: Operation): TraceContext {
+  if (connection.fromBytes) return context
+  context.clear()
+  const { bytes, traceparentStart, traceparentEnd } = head
+  if (head.moreContext) readTraceHeaders(bytes, head.start, head.end, context)
+  // The head may have been cut before it.
+  if (context.flags < 0 && traceparentEnd > traceparentStart)
+    context.flags = parseTraceparent(bytes, traceparentStart, traceparentEnd, context.traceId, context.spanId)
+  return context
 }
 
 class Start {

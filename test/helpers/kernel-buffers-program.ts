@@ -39,15 +39,15 @@ async function measure(): Promise<void> {
   )
   await word(server)
   const ended: string[] = []
-  const streams = new Streams([http1.create({ route: (_exchange: unknown, path: string) => path })], {
-    asked: () => {},
-    ended: ({ server, localPort, peerPort }, { call, status }) => {
+  const streams = new Streams([http1.create({ route: (_operation, path) => path })], {
+    begin: () => {},
+    end: ({ connection: { server, localPort, peerPort }, call, status }) => {
       const known = localPort > 0 && peerPort > 0 ? 'known' : 'unknown'
       ended.push(`${server ? 'server' : 'client'} ${call.name} ${status} ${known}`)
     },
-    abandoned: () => {},
+    abandon: () => {},
     lost: () => {},
-    refused: () => {},
+    refuse: () => {},
   })
   const started = performance.now()
   const capture = new SyscallCapture(
@@ -70,7 +70,7 @@ async function measure(): Promise<void> {
     },
     {
       begin: () => {},
-      exchange: () => {},
+      end: () => {},
       counted: () => {},
       skipped: () => {},
       thread: () => {},

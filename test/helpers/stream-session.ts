@@ -53,14 +53,14 @@ export class StreamSession {
   private readonly positions = [0, 0]
 
   constructor(unit: ProtocolUnit, options: SessionOptions = {}) {
-    const protocol = unit.create({ route: (_exchange, path) => path, ...options.options })
+    const protocol = unit.create({ route: (_operation, path) => path, ...options.options })
     this.streams = new Streams(
       [protocol],
       {
-        asked: () => {
+        begin: () => {
           this.asked++
         },
-        ended: (_stream, operation) => {
+        end: operation => {
           const { call, context } = operation
           this.ended.push({
             name: call.name,
@@ -84,11 +84,11 @@ export class StreamSession {
             state: context.state,
           })
         },
-        abandoned: () => {},
+        abandon: () => {},
         lost: (_reason, operations) => {
           this.lost += operations
         },
-        refused: () => {
+        refuse: () => {
           this.refused = true
         },
       },

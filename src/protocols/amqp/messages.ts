@@ -1,7 +1,7 @@
 import type { ByteRange } from '../../lib/byte-range.ts'
 import { Interner } from '../../lib/interner.ts'
 import { small } from '../../lib/small-tables.ts'
-import type { Call } from '../../model/exchange.ts'
+import type { Call } from '../../model/call.ts'
 import { SpanKind } from '../../model/span.ts'
 import type { StreamConnection } from '../../model/stream.ts'
 import { type Destination, Destinations, type Pattern, withoutIdentifiers } from '../destinations.ts'

@@ -1,7 +1,5 @@
-import { type Call, Exchange } from '../../model/exchange.ts'
 import type { Operation, StreamConnection } from '../../model/stream.ts'
 import { readTraceHeaders } from '../../model/trace-headers.ts'
-import { fillExchange } from '../stream-exchange.ts'
 import { KeptHead, KeptHeads } from './kept-heads.ts'
 import type { Message } from './message.ts'
 
@@ -24,19 +22,18 @@ export class Pending {
   bytes = 0
 }
 
-/** Fills a call from an exchange; false where it is no HTTP. */
-export type ReadExchange = (exchange: Exchange, call: Call, tls: boolean) => boolean
+/** Fills an operation's call from the kept head, the first `length` bytes; false where it is no HTTP. */
+export type ReadHead = (operation: Operation, bytes: Buffer, length: number) => boolean
 
 /** Requests in flight on all connections: what is kept of each, and how it ends. */
 export class Http1Requests {
-  private readonly read: ReadExchange
+  private readonly read: ReadHead
   private readonly captureBytes: number
   private readonly heads = new KeptHeads()
-  private readonly exchange = new Exchange()
   private readonly free: Pending[] = []
 
   /** `captureBytes`: of each head, for what is told of the request. */
-  constructor(read: ReadExchange, captureBytes: number) {
+  constructor(read: ReadHead, captureBytes: number) {
     this.read = read
     this.captureBytes = captureBytes
   }
@@ -84,16 +81,12 @@ export class Http1Requests {
       operation.status = response?.status ?? 0
       operation.requestBytes = pending.bytes
       operation.responseBytes = response?.bytes ?? 0
+      operation.requestBodyBytes = Math.max(0, pending.bytes - pending.headBytes)
+      operation.responseBodyBytes = Math.max(0, operation.responseBytes - (response?.headBytes ?? 0))
       operation.endNs = endNs
-      const { exchange } = this
-      fillExchange(exchange, connection, operation)
-      exchange.bytes = head.bytes
-      exchange.requestEnd = head.length
-      exchange.requestBodyBytes = Math.max(0, pending.bytes - pending.headBytes)
-      exchange.responseBodyBytes = Math.max(0, operation.responseBytes - (response?.headBytes ?? 0))
-      exchange.aborted = aborted
-      exchange.errno = aborted ? connection.errno : 0
-      if (this.read(exchange, operation.call, connection.tls)) connection.end(operation)
+      operation.aborted = aborted
+      operation.errno = aborted ? connection.errno : 0
+      if (this.read(operation, head.bytes, head.length)) connection.end(operation)
       else connection.abandon(operation)
     }
     this.release(pending)

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { kernelOperation } from '../../../test/helpers/kernel-operation.ts'
 import { soak } from '../../../test/helpers/soak.ts'
 import { type SessionOptions, StreamSession } from '../../../test/helpers/stream-session.ts'
-import { Call, Exchange } from '../../model/exchange.ts'
 import { http1 } from '../http1.ts'
 
 const get = 'GET /users/42?q=1 HTTP/1.1\r\nHost: shop.example:8080\r\nUser-Agent: curl/8.5\r\n\r\n'
@@ -71,21 +71,20 @@ test('name and attributes are those of a kernel-framed exchange', () => {
       ],
       { server },
     )
-    const exchange = Object.assign(new Exchange(), {
-      bytes: Buffer.from(get),
-      requestEnd: get.length,
+    const operation = kernelOperation({
+      head: get,
       protocol: 'http1',
       server,
       status: 200,
-      responseUs: 1,
+      responseNs: 1000,
       localAddress: '10.0.0.1',
       localPort: server ? 8080 : 50_000,
       peerAddress: '10.0.0.2',
       peerPort: server ? 50_000 : 8080,
       responseBodyBytes: 5,
     })
-    const call = new Call()
-    assert.ok(http1.create({ route: (_exchange, path) => path }).parse!(exchange, call))
+    const { call } = operation
+    assert.ok(http1.create({ route: (_operation, path) => path }).fillCall!(operation))
     assert.equal(one.ended[0]!.name, call.name)
     assert.deepEqual(one.ended[0]!.attributes, call.attributes.toObject())
     assert.deepEqual(one.ended[0]!.dimensions, call.dimensions.toObject())

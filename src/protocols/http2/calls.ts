@@ -1,10 +1,8 @@
 import { RequestHead } from '../../lib/http-head.ts'
-import { Exchange } from '../../model/exchange.ts'
 import type { ProtocolOptions } from '../../model/protocol.ts'
 import { Operation, type StreamConnection } from '../../model/stream.ts'
 import { HttpCalls } from '../http-calls.ts'
 import { KeptHead, KeptHeads } from '../http1/kept-heads.ts'
-import { fillExchange } from '../stream-exchange.ts'
 import { type Ending, failureOf } from './ending.ts'
 import { Field, fields, keepHead, readContext, Said, saysGrpc, timeoutOf } from './fields.ts'
 import { GrpcCalls } from './grpc-calls.ts'
@@ -25,7 +23,6 @@ export class Http2Calls {
   private readonly grpc = new GrpcCalls()
   private readonly heads = new KeptHeads()
   private readonly head = new RequestHead()
-  private readonly exchange = new Exchange()
   private readonly free: OpenStream[] = []
 
   constructor(options: ProtocolOptions) {
@@ -66,7 +63,12 @@ export class Http2Calls {
       head.path.clear()
     }
     if (grpc) this.grpc.describe(stream, head, connection, ending)
-    else this.describe(stream, connection, ending)
+    else {
+      operation.requestBodyBytes = stream.requestBody
+      operation.responseBodyBytes = stream.responseBody
+      // No answer was seen, and there may have been one: that is no error.
+      this.http.describe(head, kept.bytes, operation, failureOf(ending, connection), ending.unseen)
+    }
     connection.end(operation)
     this.release(stream)
   }
@@ -80,20 +82,6 @@ export class Http2Calls {
   forget(stream: OpenStream, connection: StreamConnection): void {
     connection.release(stream.operation)
     this.release(stream)
-  }
-
-  private describe(stream: OpenStream, connection: StreamConnection, ending: Ending): void {
-    const { exchange } = this
-    fillExchange(exchange, connection, stream.operation)
-    exchange.bytes = stream.head.bytes
-    exchange.requestEnd = stream.head.length
-    exchange.requestBodyBytes = stream.requestBody
-    exchange.responseBodyBytes = stream.responseBody
-    exchange.aborted = ending.broken
-    exchange.errno = ending.broken ? connection.errno : 0
-    // No answer was seen, and there may have been one: that is no error.
-    if (ending.unseen) exchange.responseUs = 1
-    this.http.describe(this.head, exchange, stream.operation.call, failureOf(ending, connection))
   }
 
   private release(stream: OpenStream): void {

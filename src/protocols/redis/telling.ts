@@ -1,6 +1,6 @@
 import { Interner } from '../../lib/interner.ts'
 import { small } from '../../lib/small-tables.ts'
-import type { Call } from '../../model/exchange.ts'
+import type { Call } from '../../model/call.ts'
 import type { StreamConnection } from '../../model/stream.ts'
 import { describeDatabaseCall, describeDatabaseError } from '../database-call.ts'
 import { type Command, Commands } from './commands.ts'

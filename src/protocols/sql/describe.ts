@@ -1,4 +1,4 @@
-import type { Call } from '../../model/exchange.ts'
+import type { Call } from '../../model/call.ts'
 import type { StreamConnection } from '../../model/stream.ts'
 import { describeDatabase, describeDatabaseError } from '../database-call.ts'
 import type { SqlStatement } from './statements.ts'

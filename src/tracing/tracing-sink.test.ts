@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { kernelOperation } from '../../test/helpers/kernel-operation.ts'
 import { createLogger } from '../lib/logger.ts'
-import { Exchange } from '../model/exchange.ts'
-import { Segment } from '../model/stream.ts'
+import { type Operation, Segment } from '../model/stream.ts'
 import { redis } from '../protocols/redis.ts'
-import { type StreamSink, Streams } from '../tracing/streams.ts'
-import type { Tracer } from '../tracing/tracer.ts'
-import { tracingSink } from './tracing-sink.ts'
+import type { OperationSink } from './operation-pool.ts'
+import { Streams } from './streams.ts'
+import type { Tracer } from './tracer.ts'
+import { TracingSink } from './tracing-sink.ts'
 
 const get = Buffer.from('*2\r\n$3\r\nGET\r\n$1\r\nk\r\n')
 const value = Buffer.from('$1\r\nv\r\n')
@@ -16,35 +17,35 @@ function failing({ connection = 0, pid = 0 }) {
   const seen = {
     asked: 0,
     ended: 0,
-    exchanges: 0,
+    framed: 0,
     missed: [] as unknown[],
     refused: [] as number[],
     lines: '',
   }
-  const calls: StreamSink = {
-    asked(stream) {
-      if ((stream as unknown as Segment).connection === connection) throw new TypeError('x is not iterable')
+  const calls: OperationSink = {
+    begin(operation) {
+      if (operation.connection.id === connection) throw new TypeError('x is not iterable')
       seen.asked++
     },
-    ended: () => {
+    end: () => {
       seen.ended++
     },
-    abandoned: () => {},
-    refused: () => {},
+    abandon: () => {},
+    refuse: () => {},
     lost: () => {},
   }
   const tracer = {
     begin: () => {},
-    exchange: (exchange: Exchange) => {
-      if (exchange.pid === pid) throw new RangeError('out of range')
-      seen.exchanges++
+    end: (operation: Operation) => {
+      if (operation.connection.pid === pid) throw new RangeError('out of range')
+      seen.framed++
     },
   } as unknown as Tracer
   const streams = new Streams([redis.create({ route: (_, path) => path })], calls)
-  const sink = tracingSink({
+  const sink = new TracingSink({
     tracer,
     streams,
-    account: { miss: (reason, n) => seen.missed.push([reason, n]) },
+    drop: (reason, n) => seen.missed.push([reason, n]),
     counted: () => {},
     refuse: refused => seen.refused.push(refused),
     log: createLogger({ level: 'info', format: 'json', write: (line: string) => (seen.lines += line) }),
@@ -83,10 +84,10 @@ test('a fault on the bytes of one connection costs that connection, and nobody e
   )
 })
 
-test('a fault on one exchange costs that exchange', () => {
+test('a fault on one operation costs that operation', () => {
   const { sink, seen } = failing({ pid: 3 })
-  for (const pid of [3, 4, 3]) sink.exchange(Object.assign(new Exchange(), { pid, protocol: 'http1' }))
-  assert.equal(seen.exchanges, 1)
+  for (const pid of [3, 4, 3]) sink.end(kernelOperation({ pid, protocol: 'http1' }))
+  assert.equal(seen.framed, 1)
   assert.deepEqual(seen.missed, Array(2).fill(['internal_error', 1]))
   assert.equal(seen.lines.split('\n').length - 1, 1, 'it is said once')
 })

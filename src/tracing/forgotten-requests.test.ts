@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { WallClock } from '../lib/wall-clock.ts'
 import { resource } from '../model/resource.ts'
 import { Segment } from '../model/stream.ts'
 import { redis } from '../protocols/redis.ts'
 import { RedTable } from './red.ts'
-import { StreamCalls } from './stream-calls.ts'
 import { Streams } from './streams.ts'
 import { Tracer } from './tracer.ts'
 
@@ -15,17 +15,21 @@ test('a request that was forgotten while it was under way has no ids of another'
   const spanIds = new Set<string>()
   let spans = 0
   const of = resource({ 'service.name': 'one' })
-  const protocol = redis.create({ route: (_exchange, path) => path })
+  const protocol = redis.create({ route: (_operation, path) => path })
   const tracer = new Tracer({
     protocols: [protocol],
     scope: { name: 'svc/test', version: '1' },
     red: new RedTable({ startUs: 0 }),
     countedBounds: [],
     resourceOf: () => of,
-    emit: (_of, _scope, span) => {
-      spans++
-      spanIds.add(Buffer.from(span.spanId).toString('hex'))
+    spans: {
+      add: (_of, _scope, span) => {
+        spans++
+        spanIds.add(Buffer.from(span.spanId).toString('hex'))
+      },
     },
+    refuse: () => {},
+    clock: new WallClock(),
     drop: () => {},
     rules: {
       ratio: 1,
@@ -38,8 +42,7 @@ test('a request that was forgotten while it was under way has no ids of another'
     isLocal: () => false,
     now: () => 0,
   })
-  const calls = new StreamCalls({ tracer, microseconds: ns => ns / 1000, drop: () => {}, refuse: () => {} })
-  const streams = new Streams([protocol], calls, { maxStreams: 65_536, maxBytes: 2 ** 27 })
+  const streams = new Streams([protocol], tracer, { maxStreams: 65_536, maxBytes: 2 ** 27 })
   const call = (connection: number, bytes: Buffer, received: boolean, position = 0) => {
     const segment = Object.assign(new Segment(), { connection, protocol: 'redis', bytes, received, position })
     segment.end = bytes.length
