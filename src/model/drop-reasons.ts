@@ -65,7 +65,7 @@ const reasons = {
   internal_error: {
     place: 'capture',
     means: 'svc failed to read them, which is a fault of its own',
-    hint: 'report the line "a request was not read" of the log; metrics may lack these calls',
+    hint: 'report the line "cannot decode a request" of the log; metrics may lack these calls',
   },
   ring_full: {
     place: 'capture',
