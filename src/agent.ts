@@ -426,7 +426,7 @@ function refuseWithout(parts: Parts): void {
 
 function socketFaults(api: Api | undefined): readonly Degradation[] {
   if (api?.socketFault === undefined) return []
-  const hint = 'set self_telemetry.admin_socket to a path that svc may make, or to "" for none'
+  const hint = 'set self_telemetry.admin_socket to a path that svc can create, or to "" for no socket'
   return [{ subsystem: 'admin socket', reason: api.socketFault, hint }]
 }
 

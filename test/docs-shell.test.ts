@@ -135,7 +135,7 @@ async function run(line: string, cwd: string): Promise<Ended> {
 const finding: readonly (number | null)[] = [ExitCode.general, ExitCode.exporting]
 
 /** What a command says of an agent that is out of breath. */
-const busy = /was seen in \d+ s|no answer within/
+const busy = /seen in \d+ s|no answer within/
 
 function isGood(line: string, { code, wasEnded }: Ended): boolean {
   return code === 0 || wasEnded || (mayFind.test(line) && finding.includes(code))

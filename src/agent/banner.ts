@@ -16,17 +16,17 @@ function queueLine({ outlets, loaded }: Parts): BannerLine | undefined {
     return {
       state: 'limited',
       name: 'queue',
-      detail: `in memory, so that a crash loses it: ${store}`,
+      detail: `in memory only, lost at a crash: ${store}`,
       hint: queueHint,
     }
   if (store === undefined)
     return {
       state: 'off',
       name: 'queue',
-      detail: 'in memory, so that a crash loses it; what is left at the end is counted',
+      detail: 'in memory only, lost at a crash; data left at shutdown is counted as dropped',
     }
   const recovered = signals.reduce((sum, signal) => sum + outlets.pipeline.state(signal).recovered, 0)
-  const found = recovered > 0 ? `; ${recovered} items of an earlier run are in it` : ''
+  const found = recovered > 0 ? `; ${recovered} items recovered from an earlier run` : ''
   return {
     state: 'ok',
     name: 'queue',
@@ -39,11 +39,11 @@ function profilesLine({ profiling, loaded }: Parts): BannerLine {
   const { config } = loaded()
   if (sampler === undefined || profiler === undefined) {
     const by = config.agent.ebpf.enabled ? 'agent.profiling' : 'agent.ebpf'
-    const why = config.mode === 'collector' ? 'mode is collector' : `switched off by ${by}`
+    const why = config.mode === 'collector' ? 'mode is collector' : `disabled by ${by}`
     return {
       state: 'off',
       name: 'profiles',
-      detail: profiling.faults.length > 0 ? 'they did not start' : why,
+      detail: profiling.faults.length > 0 ? 'not started' : why,
     }
   }
   const settings = config.agent.profiling
@@ -55,7 +55,7 @@ function profilesLine({ profiling, loaded }: Parts): BannerLine {
   return {
     state: 'ok',
     name: 'profiles',
-    detail: `${kinds.join(', ') || 'none unless asked for'} of every process, at ${settings.sample_rate} Hz`,
+    detail: `${kinds.join(', ') || 'on request only'} of every process, at ${settings.sample_rate} Hz`,
   }
 }
 
@@ -64,15 +64,15 @@ function logsLine({ logs, loaded }: Parts): BannerLine {
   const name = 'logs'
   if (config.mode === 'collector') return { state: 'off', name, detail: 'mode is collector' }
   const { enabled, container_logs, journald, paths } = config.agent.logs
-  if (!enabled) return { state: 'off', name, detail: 'switched off by agent.logs' }
+  if (!enabled) return { state: 'off', name, detail: 'disabled by agent.logs' }
   const what = [
     ...(container_logs ? ['of containers'] : []),
     ...(paths.length > 0 ? [`of files (${paths.join(' ')})`] : []),
     ...(journald ? ['of the journal'] : []),
   ]
-  if (what.length === 0) return { state: 'off', name, detail: 'agent.logs names nothing to read' }
+  if (what.length === 0) return { state: 'off', name, detail: 'no sources in agent.logs' }
   const { enabled: isOn, files } = logs.status
-  if (!isOn) return { state: 'off', name, detail: 'they did not start' }
+  if (!isOn) return { state: 'off', name, detail: 'not started' }
   return { state: 'ok', name, detail: `${what.join(', ')}; ${files} files so far` }
 }
 
@@ -80,30 +80,29 @@ function logsLine({ logs, loaded }: Parts): BannerLine {
 function discoveryLine({ discovery, loaded }: Parts): BannerLine {
   const { config } = loaded()
   const name = 'discovery'
-  if (!config.agent.discovery.enabled)
-    return { state: 'off', name, detail: 'switched off by agent.discovery' }
+  if (!config.agent.discovery.enabled) return { state: 'off', name, detail: 'disabled by agent.discovery' }
   const asked = [
     ...(discovery.runtimes === undefined ? [] : ['containers']),
     ...(discovery.kubernetes === undefined ? [] : ['Kubernetes']),
     ...(discovery.cloud === undefined ? [] : ['cloud']),
   ]
-  if (asked.length === 0) return { state: 'off', name, detail: 'every source is switched off' }
-  return { state: 'ok', name, detail: `${asked.join(', ')}; what is there is at /status/discovery` }
+  if (asked.length === 0) return { state: 'off', name, detail: 'all sources disabled' }
+  return { state: 'ok', name, detail: `${asked.join(', ')}; see /status/discovery` }
 }
 
 /** What is scraped; how it goes is told when it was. */
 function scrapingLine({ scraping, loaded }: Parts): BannerLine {
   const name = 'scraping'
   const { enabled } = loaded().config.collectors.prometheus
-  if (!enabled) return { state: 'off', name, detail: 'switched off by collectors.prometheus' }
-  if (!scraping.isOn) return { state: 'off', name, detail: 'collectors.prometheus names no targets' }
+  if (!enabled) return { state: 'off', name, detail: 'disabled by collectors.prometheus' }
+  if (!scraping.isOn) return { state: 'off', name, detail: 'no targets in collectors.prometheus' }
   const { jobs, faults } = scraping
   const [fault] = faults
   if (jobs.length === 0 && fault !== undefined)
     return { state: 'failed', name, detail: fault.reason, hint: fault.hint }
   const targets = jobs.reduce((sum, job) => sum + job.targets.length, 0)
   const what = `${jobs.length} ${jobs.length === 1 ? 'job' : 'jobs'}, ${targets} targets so far`
-  return { state: 'ok', name, detail: `${what}; how they are is at /status/targets` }
+  return { state: 'ok', name, detail: `${what}; see /status/targets` }
 }
 
 /** One line for each subsystem: what works, what does not and why. */
@@ -116,14 +115,14 @@ export function banner(parts: Parts): BannerLine[] {
     lines.push({
       state: 'ok',
       name: 'traces',
-      detail: `${tracing.protocols} protocols of every process, by ${backend.name}; ${socketsFound} sockets were open already`,
+      detail: `${tracing.protocols} protocols of every process, by ${backend.name}; ${socketsFound} sockets were already open`,
     })
     for (const { subsystem: name, reason, hint } of tracing.limits)
       lines.push({ state: 'limited', name, detail: reason, hint })
   } else if (tracing !== undefined) {
     lines.push({ state: 'failed', name: 'traces', detail: tracing.reason, hint: tracing.hint })
   } else {
-    const why = config.mode === 'collector' ? 'mode is collector' : 'switched off by agent.ebpf'
+    const why = config.mode === 'collector' ? 'mode is collector' : 'disabled by agent.ebpf'
     lines.push({ state: 'off', name: 'traces', detail: why })
   }
   lines.push(profilesLine(parts))
@@ -142,7 +141,7 @@ export function banner(parts: Parts): BannerLine[] {
       detail: `${metrics.collectors} collectors, at ${metrics.server.url('/metrics')}`,
     })
   else if (metrics === undefined)
-    lines.push({ state: 'off', name: 'host metrics', detail: 'switched off by agent.nodeexporter' })
+    lines.push({ state: 'off', name: 'host metrics', detail: 'disabled by agent.nodeexporter' })
   const endpoint = endpointOf(parts)
   const faults = degradations(parts).filter(({ subsystem }) => subsystem.startsWith('export'))
   if (endpoint !== '')
@@ -157,8 +156,8 @@ export function banner(parts: Parts): BannerLine[] {
       name: 'export',
       detail:
         config.self_telemetry.enabled && config.self_telemetry.ui.enabled
-          ? `nothing leaves this host; what is seen stays in memory for ${formatDuration(config.self_telemetry.ui.window)}`
-          : 'nothing leaves this host, and what is seen is only counted',
+          ? `no exporter configured; telemetry stays in memory for ${formatDuration(config.self_telemetry.ui.window)}`
+          : 'no exporter configured; telemetry is only counted',
       hint: 'set otlp.endpoint, or OTEL_EXPORTER_OTLP_ENDPOINT',
     })
   }

@@ -10,7 +10,7 @@ const lookMs = 1_000
 const graceMs = 10_000
 const autoPart = 0.05
 const leastAuto = 0.5
-const hint = 'svc status shows what is lowered; raise limits.cpu'
+const hint = 'raise limits.cpu; svc status shows the reduced parts'
 
 /** For documents. */
 export interface CpuState {
@@ -59,7 +59,7 @@ export class Cpu {
   get shortage(): string | undefined {
     const { lowered, limitCores } = this.governor
     if (lowered.length === 0) return undefined
-    return `svc takes more CPU than limits.cpu (${limitCores} cores) allows: ${lowered.map(({ effect }) => effect).join('; ')}`
+    return `CPU usage of svc over limits.cpu (${limitCores} cores): ${lowered.map(({ effect }) => effect).join('; ')}`
   }
 
   get state(): CpuState {
@@ -95,8 +95,7 @@ export class Cpu {
     if (change === undefined) return
     const { name, lowered, effect } = change
     const fields = { part: name, limit_cores: this.governor.limitCores, used_cores: this.state.used_cores }
-    if (lowered) this.#log.warn(`svc takes more CPU than it may: ${effect}`, { ...fields, hint })
-    else
-      this.#log.info(effect === '' ? `${name}: nothing is left out any longer` : `${name}: ${effect}`, fields)
+    if (lowered) this.#log.warn(`CPU usage of svc over limits.cpu: ${effect}`, { ...fields, hint })
+    else this.#log.info(effect === '' ? `${name}: back to full detail` : `${name}: ${effect}`, fields)
   }
 }

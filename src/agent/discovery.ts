@@ -233,7 +233,7 @@ export class Discovery {
   }
 
   private warn(source: string) {
-    return (reason: string, hint: string) => this.log.warn(`${source} cannot be asked`, { reason, hint })
+    return (reason: string, hint: string) => this.log.warn(`cannot query ${source}`, { reason, hint })
   }
 }
 
@@ -245,7 +245,7 @@ function selectedLabels({ discovery }: Config): string[] {
 function leftOutFault({ leftOut, limitBytes }: ByteRoom): Degradation {
   return {
     subsystem: 'about discovery: memory',
-    reason: `containers, pods or services were left out ${leftOut} times, as all may take ${limitBytes} bytes`,
+    reason: `containers, pods or services left out ${leftOut} times: the limit for all of them is ${limitBytes} bytes`,
     hint: 'raise limits.memory',
   }
 }

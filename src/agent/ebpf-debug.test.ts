@@ -81,7 +81,7 @@ test('the log tells what each program ran and took since it was told last', { sk
   t.after(() => lab.object.close())
   lab.object.attach('svc_burst')
   const { lines, change } = open(t, on)
-  const told = () => lines.filter(({ msg }) => msg === 'an eBPF program ran')
+  const told = () => lines.filter(({ msg }) => msg === 'eBPF program statistics')
   const sum = () => told().reduce((runs, line) => runs + Number(line.runs), 0)
   const seen = async (runs: number) => {
     const untilMs = performance.now() + 20_000
@@ -126,7 +126,7 @@ test('with debug on, the log has what the verifier said, also of programs that m
     lines.map(({ level, msg, object, program }) => [level, msg, object, program]),
     ['svc_wild', 'svc_absent', 'svc_wild'].map(program => [
       'warn',
-      'the kernel refused eBPF programs',
+      'the kernel rejected eBPF programs',
       'refused',
       program,
     ]),
@@ -145,14 +145,14 @@ test('lines for debugging of the eBPF parts are written while debug is on', t =>
   change(on)
   lines.length = 0
   assert.equal(debug.log.enabled('debug'), true)
-  debug.log.debug('TLS is read in a library', { path: '/lib/x' })
+  debug.log.debug('decoding TLS of a library', { path: '/lib/x' })
   debug.log.warn('as ever')
   change(off)
   debug.log.debug('no')
   assert.deepEqual(
     lines.map(({ level, msg }) => [level, msg]),
     [
-      ['info', 'TLS is read in a library'],
+      ['info', 'decoding TLS of a library'],
       ['warn', 'as ever'],
     ],
   )

@@ -78,11 +78,11 @@ export class EbpfDebug {
       return
     }
     this.#unwatch = watchRefusals((object, { program, reason }, said) =>
-      this.#log.warn('the kernel refused eBPF programs', { object, program, reason, log: ends(said) }),
+      this.#log.warn('the kernel rejected eBPF programs', { object, program, reason, log: ends(said) }),
     )
     this.#stats = enable(this.#log)
     if (this.#stats === undefined) return
-    this.#log.info('eBPF programs are measured, which costs each run two looks at the clock', {
+    this.#log.info('measuring eBPF programs; each run costs two clock reads', {
       every_seconds: this.#everyMs / 1000,
     })
     this.#seenMs = performance.now()
@@ -112,7 +112,7 @@ export class EbpfDebug {
       .filter(({ runs }) => runs > 0)
       .sort((a, b) => b.ns - a.ns)
     for (const { program, runs, ns } of ran)
-      this.#log.info('an eBPF program ran', {
+      this.#log.info('eBPF program statistics', {
         program: program.name,
         type: program.type,
         runs,
@@ -134,7 +134,7 @@ function enable(log: Logger): StatsHandle | undefined {
     const native = loadNative()
     return native instanceof Unsupported ? undefined : native.statsEnable()
   } catch (error) {
-    log.warn('the kernel does not measure eBPF programs', { error })
+    log.warn('eBPF program statistics are not available', { error })
     return undefined
   }
 }

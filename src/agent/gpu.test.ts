@@ -49,13 +49,13 @@ test('the host and the processes that run have their metrics, and a GPU that is 
   ])
   try {
     const { warnings, faults, series } = measured(nvml)
-    assert.deepEqual(warnings, ['Some GPUs are not measured'])
+    assert.deepEqual(warnings, ['some GPUs are not monitored'])
     assert.deepEqual(faults, ['GPU 1 (Stand-in): GPU is lost'])
     assert.ok(series.includes('host hw.gpu.utilization'), series.join())
     const ofProcesses = series.filter(each => !each.startsWith('host '))
     assert.deepEqual(ofProcesses, [`${process.pid} svc.gpu.process.memory.usage`])
     nvml.says(['count_status 999'])
-    assert.deepEqual(measured(nvml).warnings, ['GPUs are not measured'])
+    assert.deepEqual(measured(nvml).warnings, ['GPUs are not monitored'])
   } finally {
     nvml.remove()
   }

@@ -80,7 +80,7 @@ export class Gpu {
       },
       warn: (reason, hint) => {
         const isPart = this.running?.state.on === true
-        log.warn(isPart ? 'Some GPUs are not measured' : 'GPUs are not measured', { reason, hint })
+        log.warn(isPart ? 'some GPUs are not monitored' : 'GPUs are not monitored', { reason, hint })
       },
     })
     this.running.start()

@@ -23,7 +23,7 @@ export function judgeStages({ sinceDrainMs, batchingMs, batchTimeoutMs }: Stages
   const boundMs = Math.max(stuckMs, batchTimeouts * batchTimeoutMs)
   for (const [signal, waitedMs] of Object.entries(batchingMs)) {
     if (waitedMs > boundMs)
-      return { healthy: false, reason: `${signal} have waited ${seconds(waitedMs)} s to be batched` }
+      return { healthy: false, reason: `${signal} have been waiting ${seconds(waitedMs)} s for their batch` }
   }
   return { healthy: true }
 }

@@ -83,7 +83,7 @@ export class HostMetrics {
         throw error
       }
       const reason = errorText(error)
-      const hint = `stop what listens there, or set agent.nodeexporter.listen_address, or ${enabledKey}: false`
+      const hint = `stop the program that listens there, or set agent.nodeexporter.listen_address, or ${enabledKey}: false`
       log.warn('the host metrics are not served', { reason, hint })
       faults.push({ subsystem: 'host metrics', reason, hint })
     }
@@ -175,7 +175,7 @@ export class HostMetrics {
           this.#current.metrics = next
           before.close()
           for (const { subsystem, reason, hint } of failuresOf(next))
-            this.#options.log.warn(`${subsystem} are not there`, { reason, hint })
+            this.#options.log.warn(`${subsystem}: not available`, { reason, hint })
         }
         this.#endpoint.use(this.#current.metrics, limits(config), config.self_telemetry.allowed_hosts)
         this.#follow(config)

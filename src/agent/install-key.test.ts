@@ -66,9 +66,9 @@ test('a key that others may know, or that is none, is not used, and why is said'
   skip: withoutRoot,
 }, t => {
   const wrong: readonly [(path: string) => void, RegExp][] = [
-    [path => writeFileSync(path, ''), /has 0 bytes where a key has 32; delete it/],
-    [path => writeFileSync(path, Buffer.alloc(32), { mode: 0o644 }), /every user may read or change/],
-    [path => mkdirSync(path), /is no file|EISDIR/],
+    [path => writeFileSync(path, ''), /has 0 bytes, but a key has 32; delete it/],
+    [path => writeFileSync(path, Buffer.alloc(32), { mode: 0o644 }), /is readable or writable by every user/],
+    [path => mkdirSync(path), /is not a regular file|EISDIR/],
     [
       path => {
         writeFileSync(path, Buffer.alloc(32), { mode: 0o600 })

@@ -28,9 +28,9 @@ export function installKey(directory: string, log: Logger): () => Uint8Array {
     try {
       key = readOrMake(directory)
     } catch (error) {
-      log.warn('the key for hashes cannot be kept, so the same text has another hash after a restart', {
+      log.warn('cannot store the hash key; hashes change at the next restart', {
         reason: errorText(error),
-        hint: `let svc write to ${directory}, or set pipeline.pii_redaction.hash_key`,
+        hint: `allow svc to write to ${directory}, or set pipeline.pii_redaction.hash_key`,
       })
       key = randomBytes(keyBytes)
     }
@@ -54,7 +54,7 @@ function readOrMake(directory: string): Uint8Array {
   }
   sync(directory)
   const kept = read(path)
-  if (kept === undefined) throw new Error(`cannot keep ${path}: somebody removed it`)
+  if (kept === undefined) throw new Error(`cannot store ${path}: the file was removed`)
   return kept
 }
 
@@ -70,11 +70,12 @@ function read(path: string): Uint8Array | undefined {
   }
   try {
     const { uid, mode, size } = fstatSync(fd)
-    if ((mode & constants.S_IFMT) !== constants.S_IFREG) throw new Error(`${path} is no file; delete it`)
+    if ((mode & constants.S_IFMT) !== constants.S_IFREG)
+      throw new Error(`${path} is not a regular file; delete it`)
     if (uid !== 0 && uid !== process.geteuid?.())
-      throw new Error(`${path} belongs to user ${uid}, who knows it; delete it`)
-    if ((mode & 0o007) !== 0) throw new Error(`every user may read or change ${path}: chmod 600 it`)
-    if (size !== keyBytes) throw new Error(`${path} has ${size} bytes where a key has ${keyBytes}; delete it`)
+      throw new Error(`${path} belongs to user ${uid}, who can read the key; delete it`)
+    if ((mode & 0o007) !== 0) throw new Error(`${path} is readable or writable by every user; run chmod 600`)
+    if (size !== keyBytes) throw new Error(`${path} has ${size} bytes, but a key has ${keyBytes}; delete it`)
     return readFileSync(fd)
   } finally {
     closeSync(fd)

@@ -88,5 +88,5 @@ export function whyOff(part: KernelPart, config: Config): string | undefined {
 /** That a part does not run. */
 export function failureOf({ subsystem, topic, without }: KernelPart, why: NotLoaded): Degradation {
   const { reason, hint } = why
-  return { subsystem, reason, hint: hint || `see svc doctor ${topic}; or do without: ${without}` }
+  return { subsystem, reason, hint: hint || `run svc doctor ${topic}; or set ${without}` }
 }

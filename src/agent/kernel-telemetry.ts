@@ -115,7 +115,7 @@ export class KernelTelemetry {
         return make(native)
       } catch (error) {
         const why = whyNotLoaded(error)
-        log.warn(`${part.subsystem} are not observed`, { reason: why.reason })
+        log.warn(`${part.subsystem}: not available`, { reason: why.reason })
         faults.push(failureOf(part, why))
         return undefined
       }
@@ -145,7 +145,7 @@ export class KernelTelemetry {
     })
     this.syscalls = start(systemCalls, each => new SyscallCounts(each, syscalls, selfPid))
     if (this.syscalls !== undefined && this.syscalls.unknown.length > 0)
-      log.warn('system calls to measure are not known here', { names: this.syscalls.unknown.join(' ') })
+      log.warn('unknown system calls in the configuration', { names: this.syscalls.unknown.join(' ') })
     const tables = [processes, options.profiled]
     let place = noPlace
     let began: number | undefined
@@ -201,7 +201,7 @@ export class KernelTelemetry {
       raise: change(() => eventSteps.raise()),
       get effect() {
         return eventSteps.isLowered
-          ? `at most ${eventSteps.value} starts and ends of processes a second are reported, while metrics count all; processes that end at once may have no more than a name`
+          ? `at most ${eventSteps.value} process starts and exits per second are reported (metrics count all); very short processes may have only a name`
           : ''
       },
     }
@@ -228,7 +228,7 @@ export class KernelTelemetry {
         if (this.stopped || this.exports !== began) break
       }
     } catch (error) {
-      this.options.log.warn('connections were not counted', { reason: errorText(error) })
+      this.options.log.warn('connections not counted', { reason: errorText(error) })
     } finally {
       this.counting = false
     }
@@ -311,7 +311,7 @@ export class KernelTelemetry {
     this.untold = untold
     const lost = this.syscalls?.lost ?? 0
     if (lost > this.lostCalls)
-      this.options.log.warn('system calls were not counted', { calls: lost - this.lostCalls })
+      this.options.log.warn('system calls not counted', { calls: lost - this.lostCalls })
     this.lostCalls = lost
   }
 

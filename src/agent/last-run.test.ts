@@ -26,7 +26,7 @@ function causeOf(of: Partial<RunNotes>, around: Partial<RunSurroundings> = {}): 
 
 test('its own word counts before all others', () => {
   const end = { cause: 'stopped', detail: 'SIGTERM' } as const
-  assert.equal(causeOf({ end }, { bootId: 'two' }), 'clean stopped: it was asked to stop (SIGTERM)')
+  assert.equal(causeOf({ end }, { bootId: 'two' }), 'clean stopped: stopped on request (SIGTERM)')
 })
 
 test('another boot of the host is no fault of svc', () => {
@@ -41,16 +41,16 @@ test('what systemd says is the cause', () => {
   assert.match(by('oom-kill', 'killed', 'KILL'), /^fault out_of_memory/)
   assert.match(by('watchdog', 'dumped', 'ABRT'), /^fault watchdog/)
   assert.match(by('timeout', 'killed', 'KILL'), /^fault stop_timeout/)
-  assert.match(by('exit-code', 'exited', '1'), /^fault exit: it ended by itself \(status 1\)/)
+  assert.match(by('exit-code', 'exited', '1'), /^fault exit: exited unexpectedly \(status 1\)/)
   assert.match(by('signal', 'killed', 'KILL'), /^fault killed/)
-  assert.match(by('core-dump', 'dumped', 'SEGV'), /^fault crash: it crashed \(SIGSEGV\)/)
-  assert.match(by('core-dump', 'dumped', 'ABRT'), /^fault crash: it crashed \(SIGABRT\)/)
+  assert.match(by('core-dump', 'dumped', 'SEGV'), /^fault crash: crashed \(SIGSEGV\)/)
+  assert.match(by('core-dump', 'dumped', 'ABRT'), /^fault crash: crashed \(SIGABRT\)/)
 })
 
 test('a runtime that reported a full heap had no memory left, whatever is said of its signal', () => {
   const supervisor = said('core-dump', 'dumped', 'ABRT')
   const fatal = { pid: 7, atMs: 1_094_000, isHeap: true }
-  assert.equal(causeOf({}, { supervisor, fatal }), 'fault heap_limit: the heap of the runtime was full')
+  assert.equal(causeOf({}, { supervisor, fatal }), 'fault heap_limit: JavaScript heap full')
   assert.match(causeOf({}, { fatal }), /^fault heap_limit/)
   assert.match(causeOf({}, { supervisor, fatal: { ...fatal, isHeap: false } }), /^fault crash/)
   // Of another run.
@@ -65,7 +65,7 @@ test('what systemd said of a run before is not of this one', () => {
 test('a process that the kernel killed in the same control group was this one', () => {
   assert.match(
     causeOf({}, { oomKills: 2 }),
-    /^fault out_of_memory: .* \(the limit of the control group \/svc\)/,
+    /^fault out_of_memory: .* \(memory limit of control group \/svc\)/,
   )
   // Another group has counts of its own, and one that is not known has none.
   assert.match(causeOf({}, { cgroup: '/svc-2', oomKills: 2 }), /^fault unknown/)

@@ -62,30 +62,30 @@ interface Told {
 }
 
 const memoryHint =
-  'raise limits.memory, and the memory of the service or container; svc status shows what holds it'
-const reportHint = 'report this, with the log of the minutes before: journalctl -u svc'
+  'raise limits.memory and the memory limit of the service or container; svc status shows the memory usage'
+const reportHint = 'please report this, with the log of the minutes before: journalctl -u svc'
 const told: Readonly<Record<RunCause, Told>> = {
-  stopped: { reason: 'it was asked to stop', hint: '' },
-  host_restarted: { reason: 'the host was restarted, lost its power, or is another one now', hint: '' },
-  start_failed: { reason: 'it could not start', hint: 'svc doctor' },
-  bug: { reason: 'an error that nobody caught', hint: reportHint },
-  stopped_at_once: { reason: 'a second signal ended it before it had delivered what it had', hint: '' },
+  stopped: { reason: 'stopped on request', hint: '' },
+  host_restarted: { reason: 'the host was restarted, lost power, or is a different host now', hint: '' },
+  start_failed: { reason: 'failed to start', hint: 'run svc doctor' },
+  bug: { reason: 'uncaught error', hint: reportHint },
+  stopped_at_once: { reason: 'stopped by a second signal before all data was delivered', hint: '' },
   stop_timeout: {
-    reason: 'it took too long to stop',
-    hint: 'raise pipeline.operations.shutdown.timeout; svc doctor export',
+    reason: 'shutdown timed out',
+    hint: 'raise pipeline.operations.shutdown.timeout, and run svc doctor export',
   },
-  heap_limit: { reason: 'the heap of the runtime was full', hint: memoryHint },
-  out_of_memory: { reason: 'the kernel killed it for want of memory', hint: memoryHint },
-  watchdog: { reason: 'it did not answer its supervisor in time', hint: reportHint },
+  heap_limit: { reason: 'JavaScript heap full', hint: memoryHint },
+  out_of_memory: { reason: 'killed by the kernel: out of memory', hint: memoryHint },
+  watchdog: { reason: 'watchdog timeout: no response to the supervisor', hint: reportHint },
   killed: {
-    reason: 'somebody killed it by SIGKILL',
-    hint: 'the kernel does so, too, where the host has no memory left: journalctl -k',
+    reason: 'killed by SIGKILL',
+    hint: 'the kernel also does this when the host is out of memory: journalctl -k',
   },
-  crash: { reason: 'it crashed', hint: reportHint },
-  exit: { reason: 'it ended by itself', hint: reportHint },
+  crash: { reason: 'crashed', hint: reportHint },
+  exit: { reason: 'exited unexpectedly', hint: reportHint },
   unknown: {
-    reason: 'it ended without a word',
-    hint: 'its supervisor may know: journalctl -u svc, docker inspect, kubectl describe pod',
+    reason: 'unknown cause',
+    hint: 'the supervisor may have the cause: journalctl -u svc, docker inspect, kubectl describe pod',
   },
 }
 
@@ -118,7 +118,7 @@ function unsaid(notes: RunNotes, now: RunSurroundings): Cause {
   if (said !== undefined && said.atMs >= notes.startedMs - clockMs) return bySupervisor(said)
   // A group that was made anew begins to count at 0.
   if (now.cgroup === notes.cgroup && notes.oomKills >= 0 && now.oomKills > notes.oomKills)
-    return { cause: 'out_of_memory', detail: `the limit of the control group ${notes.cgroup}` }
+    return { cause: 'out_of_memory', detail: `memory limit of control group ${notes.cgroup}` }
   return { cause: 'unknown', detail: '' }
 }
 

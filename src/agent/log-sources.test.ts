@@ -142,6 +142,6 @@ test('what is to be left out and cannot be read is told with its key', () => {
         waiting: new WaitingText(0),
         emit: () => () => undefined,
       }),
-    /^Error: agent\.logs\.exclude has "\*\.gz", which is no pattern: it does not begin with "\/"$/,
+    /^Error: invalid pattern "\*\.gz" in agent\.logs\.exclude: it does not start with "\/"$/,
   )
 })

@@ -87,7 +87,7 @@ function excludedPatterns(pattern: string): PathPattern[] {
     return pathPatterns(pattern)
   } catch (error) {
     // Nothing is read rather than what somebody wants to be left out.
-    throw new Error(`agent.logs.exclude has "${pattern}", which is no pattern: ${errorText(error)}`)
+    throw new Error(`invalid pattern "${pattern}" in agent.logs.exclude: ${errorText(error)}`)
   }
 }
 

@@ -157,7 +157,7 @@ export class Logs {
       faults.push({
         subsystem: 'logs',
         reason: this.fault,
-        hint: 'correct the configuration: a pattern is a path from its / on, as /var/log/shop/*.gz',
+        hint: 'correct the configuration; a pattern is an absolute path, such as /var/log/shop/*.gz',
       })
     const journal = this.running?.journal?.state
     if (journal !== undefined && journal.reason !== '' && !this.running?.isEnding)
@@ -178,7 +178,7 @@ export class Logs {
       get effect() {
         const { bytesPerSecond, rarer } = pace.value
         return pace.isLowered
-          ? `log files are read at ${bytesPerSecond / mebibyte} MiB a second at most and looked for every ${rarer} s; what is left waits in its file`
+          ? `log files are read at most at ${bytesPerSecond / mebibyte} MiB/s and searched for every ${rarer} s; the rest is read later`
           : ''
       },
     }
@@ -261,8 +261,7 @@ export class Logs {
   private open(): Running {
     const { pipeline, entities, resources, host, log } = this.options
     const settings = this.config.agent.logs
-    const warn = (reason: string, hint: string) =>
-      log.warn('logs are not read as they should be', { reason, hint })
+    const warn = (reason: string, hint: string) => log.warn('log collection is limited', { reason, hint })
     this.positions ??= new LogPositions(settings.position_file, warn, this.roomBytes)
     const { positions } = this
     const secured = async () => {
@@ -271,7 +270,7 @@ export class Logs {
       await done
       // Who goes on after a reload knows better.
       if (this.running?.follower !== follower && !this.stopped)
-        throw new Error('these logs are followed by another')
+        throw new Error('another reader has taken over these logs')
     }
     const native = loadNative()
     const follower = new LogFollower({

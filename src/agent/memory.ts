@@ -19,9 +19,9 @@ const mostNamed = 3
 
 const effects: Readonly<Record<MemoryPressure, string>> = {
   0: '',
-  1: 'caches shrink',
-  2: 'caches shrink, and detail is left out',
-  3: 'caches shrink, detail is left out, and new spans are only counted',
+  1: 'caches are reduced',
+  2: 'caches and detail are reduced',
+  3: 'caches and detail are reduced, and new spans are only counted',
 }
 
 /** For documents: bytes throughout. */
@@ -60,7 +60,7 @@ export class Memory {
       anonymousBytes: anonymousPages() * page,
     }))
     this.governor.onFault = (table, error) =>
-      repeated('error', table, 'a table of memory failed to give back; please report this', { table, error })
+      repeated('error', table, 'a table failed to free memory; please report this', { table, error })
     this.#timer = setInterval(() => this.#look(), lookMs)
     this.#timer.unref()
   }
@@ -68,7 +68,7 @@ export class Memory {
   /** What is done about a shortage, for people; undefined: memory is not short. */
   get shortage(): string | undefined {
     const { pressure } = this.governor
-    return pressure === 0 ? undefined : `memory is short: ${effects[pressure]}`
+    return pressure === 0 ? undefined : `low memory: ${effects[pressure]}`
   }
 
   get state(): MemoryState {
@@ -123,11 +123,11 @@ export class Memory {
         live_heap_bytes: this.governor.reading.liveHeapBytes,
         anonymous_bytes: this.governor.reading.anonymousBytes,
         largest: largest.slice(0, mostNamed).map(({ name, bytes }) => `${name} ${bytes}`),
-        hint: 'svc status shows who holds how much; raise limits.memory',
+        hint: 'raise limits.memory; svc status shows the largest tables',
       })
     } else if (pressure === 0 && this.#saidPressure > 0) {
       this.#saidPressure = 0
-      this.#log.info('memory is no longer short')
+      this.#log.info('memory is sufficient again')
     }
   }
 }

@@ -283,7 +283,7 @@ test('requests made under a larger limit are still sent', async t => {
   await until(pipeline, () => pipeline.state('traces').exported === 8000)
 })
 
-test('a destination that cannot be made is refused, and the old one goes on', async t => {
+test('a destination that cannot be made is rejected, and the previous configuration stays active', async t => {
   const receiver = await receive(t)
   const directory = mkdtempSync(join(tmpdir(), 'svc-outlets-'))
   t.after(() => rmSync(directory, { recursive: true }))
@@ -299,7 +299,7 @@ test('a destination that cannot be made is refused, and the old one goes on', as
   const path = `http://${receiver.endpoint}/v1/traces`
   await check(
     { OTEL_EXPORTER_OTLP_ENDPOINT: path },
-    /^Error: cannot export traces: .*gRPC has no paths; delete .*; correct otlp\.traces, or otlp/,
+    /^Error: cannot export traces: .*gRPC has no paths; delete .*; correct otlp\.traces, otlp/,
   )
   const secure = { SVC_OTLP_ENDPOINT: `https://${receiver.endpoint}` }
   await check(
@@ -308,7 +308,7 @@ test('a destination that cannot be made is refused, and the old one goes on', as
   )
   await check(
     { ...secure, SVC_OTLP_TLS_CERT_FILE: garbage, SVC_OTLP_TLS_KEY_FILE: garbage },
-    /^Error: cannot export traces: OpenSSL refuses .*cert_file .*garbage\.pem.*; correct otlp\.traces\.tls/,
+    /^Error: cannot export traces: OpenSSL rejected .*cert_file .*garbage\.pem.*; correct otlp\.traces\.tls/,
   )
   assert.equal(receiver.counts.connections, 1)
 })
@@ -324,7 +324,7 @@ test('an endpoint that comes by a reload finds its queue in memory, and that is 
   const outlets = open(t, env)
   assert.equal(outlets.store, undefined, 'without an endpoint there is nothing to keep')
   change(outlets, { ...env, SVC_OTLP_ENDPOINT: receiver.endpoint })
-  assert.match(String(outlets.store), /there was no endpoint when svc started/)
+  assert.match(String(outlets.store), /no endpoint was configured at the start/)
   assert.equal(await sendOfEach(outlets), 3)
   change(outlets, env)
   assert.equal(outlets.store, undefined)
@@ -387,7 +387,7 @@ test('renewed files of TLS are taken up by a new connection', async t => {
   assert.equal(receiver.counts.connections, 2)
   // A pair that does not fit is told before anything is closed.
   copyFileSync(file('client.key'), key)
-  assert.throws(() => outlets.prepare(configOf(env), renewed), /OpenSSL refuses .*key_file/)
+  assert.throws(() => outlets.prepare(configOf(env), renewed), /OpenSSL rejected .*key_file/)
   assert.equal(await sendOfEach(outlets), 3)
   assert.equal(receiver.counts.connections, 2)
 })

@@ -61,7 +61,7 @@ interface Plan {
   readonly faults: readonly OutletFault[]
 }
 
-const unopened = 'there was no endpoint when svc started, and the queue on disk is opened at the start alone'
+const unopened = 'no endpoint was configured at the start, and the disk queue opens only at the start'
 
 function sends({ settings }: Plan): boolean {
   return signals.some(signal => settings.lanes[signal].sender !== undefined)
@@ -168,7 +168,7 @@ export class Outlets {
         this.pipeline.change(after.settings)
         if (store instanceof DiskStore) store.limit(after.bounds)
         else if (store === undefined && this.store !== undefined)
-          this.#log.warn('the queue is in memory, so that a crash loses it', { reason: unopened })
+          this.#log.warn('queue is in memory only; a crash loses its data', { reason: unopened })
       },
       abort,
     }
@@ -227,7 +227,7 @@ function planOf(config: Config, kept: ReadonlyMap<string, Sender>, processing: P
       senders.set(key, sender)
       return sender
     } catch (error) {
-      const hint = `correct otlp.${signal}, or otlp, or the variable that it names; svc doctor tries it`
+      const hint = `correct otlp.${signal}, otlp, or their environment variables; svc doctor checks them`
       faults.push({ signal, reason: errorText(error), hint })
       return undefined
     }
@@ -300,7 +300,7 @@ function checkTls(signal: Signal, options: OtlpOptions): void {
     process.getBuiltinModule?.('node:tls').createSecureContext(material)
   } catch (error) {
     const names = files.map(({ key, path }) => `${key} (${path})`).join(', ')
-    throw new Error(`cannot export ${signal}: OpenSSL refuses ${names}: ${errorText(error)}; ${hint}`, {
+    throw new Error(`cannot export ${signal}: OpenSSL rejected ${names}: ${errorText(error)}; ${hint}`, {
       cause: error,
     })
   }

@@ -49,12 +49,11 @@ function described(parts: Parts, view: ProcessView): ProcessesDocument['processe
 }
 
 function verdict({ tracing, loaded }: Parts, view: ProcessView): { observed: boolean; reason: string } {
-  if (view.pid === process.pid)
-    return { observed: false, reason: 'it is the agent, which never traces itself' }
+  if (view.pid === process.pid) return { observed: false, reason: 'the agent never traces itself' }
   if (!(tracing instanceof Tracing)) {
     const why =
       tracing === undefined ? 'agent.ebpf.enabled or agent.ebpf.network.enabled is false' : tracing.reason
-    return { observed: false, reason: `tracing does not run: ${why}` }
+    return { observed: false, reason: `tracing is not running: ${why}` }
   }
   const { include_ports, exclude_ports } = loaded().config.agent.ebpf.network
   const open = view.listening.filter(
@@ -63,7 +62,7 @@ function verdict({ tracing, loaded }: Parts, view: ProcessView): { observed: boo
   if (view.observed && view.listening.length > 0 && open.length === 0 && !view.seen)
     return {
       observed: false,
-      reason: 'agent.ebpf.network.include_ports or exclude_ports leave its ports out',
+      reason: 'its ports are excluded by agent.ebpf.network.include_ports or exclude_ports',
     }
   return view
 }
@@ -72,7 +71,7 @@ function notesOf({ tracing }: Parts, view: ProcessView): string[] {
   const notes: string[] = []
   if (!view.seen)
     notes.push(
-      'no call of a known protocol was seen yet; databases, caches, brokers and resolvers are seen from their clients',
+      'no call of a known protocol yet; calls to databases, caches, brokers and resolvers are reported from their clients',
     )
   if (tracing instanceof Tracing)
     for (const { reason, hint } of tracing.limits) notes.push(`${reason}; ${hint}`)

@@ -86,7 +86,7 @@ export class Profiling {
 
   /** The same, and what of them is less than asked. */
   get faults(): readonly Degradation[] {
-    const hint = `see svc doctor ${profiles.topic}`
+    const hint = `run svc doctor ${profiles.topic}`
     const { sampler, profiler } = this.running ?? {}
     const reasons = [sampler?.degraded, profiler?.files.denied, profiler?.degraded]
     const limits = reasons.flatMap(reason =>
@@ -114,9 +114,9 @@ export class Profiling {
 
   private get lowered(): string {
     if (!this.part.isLowered) return ''
-    if (this.part.value === 0) return 'profiles are taken on request only'
+    if (this.part.value === 0) return 'profiles only on request'
     const { sampleRate } = this.settings()
-    return `profiles have ${sampleRate} samples a second instead of ${this.config.agent.profiling.sample_rate}`
+    return `profiles at ${sampleRate} samples/s instead of ${this.config.agent.profiling.sample_rate}`
   }
 
   private settings(): ProfilerSettings {
@@ -175,14 +175,18 @@ export class Profiling {
     if (this.recordings >= mostRecordings)
       return {
         cause: 'busy',
-        refused: `${mostRecordings} profiles are being taken already`,
-        hint: 'try again when they are done',
+        refused: `limit of ${mostRecordings} simultaneous profiles reached`,
+        hint: 'try again when one is finished',
       }
     const { kind, seconds, pid, service, rate = recordingRate, signal } = request
     const wanted = (of: number, group: Resource) =>
       pid !== undefined ? of === pid : service === undefined || nameOf(group) === service
     if (pid !== undefined && !isRunning(pid))
-      return { cause: 'no_target', refused: `there is no process ${pid}`, hint: 'ps lists those that run' }
+      return {
+        cause: 'no_target',
+        refused: `process ${pid} not found`,
+        hint: 'list running processes with ps',
+      }
     const { sampler, profiler } = running
     const sampling = {
       ...settingsOf(this.config),
@@ -205,8 +209,8 @@ export class Profiling {
       if (recorded.length === 0 && service !== undefined && !seen.has(service))
         return {
           cause: 'no_target',
-          refused: `no process of a service ${service} was seen in ${seconds} s`,
-          hint: 'name a service that runs, or the number of a process',
+          refused: `no process of service ${service} seen in ${seconds} s`,
+          hint: 'use the name of a running service, or a process ID',
           services: [...seen].sort(),
         }
       return {
@@ -237,7 +241,7 @@ export class Profiling {
     try {
       await profiler.close()
     } catch (error) {
-      this.options.log.warn('profiles did not end well', { reason: errorText(error) })
+      this.options.log.warn('profiler stopped with an error', { reason: errorText(error) })
     }
     // A reload may have begun anew meanwhile.
     if (this.running === undefined) this.options.links?.linkSamples(false)
@@ -247,8 +251,8 @@ export class Profiling {
     return {
       cause: 'off',
       refused:
-        this.fault === undefined ? 'profiles are switched off' : `profiles do not run: ${this.fault.reason}`,
-      hint: this.fault === undefined ? 'set agent.profiling.enabled: true' : 'see svc doctor profiles',
+        this.fault === undefined ? 'profiles are disabled' : `profiler is not running: ${this.fault.reason}`,
+      hint: this.fault === undefined ? 'set agent.profiling.enabled: true' : 'run svc doctor profiles',
     }
   }
 
@@ -259,7 +263,7 @@ export class Profiling {
       this.running = this.open()
     } catch (error) {
       this.fault = whyNotLoaded(error)
-      this.options.log.warn('profiles are not taken', { reason: this.fault.reason })
+      this.options.log.warn('cannot start the profiler', { reason: this.fault.reason })
     }
   }
 
@@ -269,7 +273,7 @@ export class Profiling {
     if (native instanceof Unsupported) throw new Error(native.reason)
     const numbers = hostPid.try()
     if ('fault' in numbers && numbers.fault === 'own')
-      throw new Error(`${ownPids.detail}: the files of processes cannot be opened`)
+      throw new Error(`${ownPids.detail}: cannot open the files of processes`)
     processes.select(selectionOf(this.config.discovery))
     const scope: Scope = { name: 'svc/profiler', version: build().version }
     const intake = pipeline.intake('profiles', ({ kind }) => kind)

@@ -71,7 +71,7 @@ export class RedExport {
         if (this.#stopped) return
       }
     } catch (error) {
-      this.#options.log.error('request metrics were not exported; please report this', { error })
+      this.#options.log.error('cannot export request metrics; please report this', { error })
     } finally {
       this.#underWay = false
     }

@@ -21,8 +21,8 @@ test('a socket that may not be opened is a fault with a hint, but that of contai
   chmodSync(containerd.rootfs, 0o755)
   chmodSync(containerd.socket, 0o600)
   const alone = await refused(t, containerd.rootfs)
-  assert.match(alone.containerd!.state.reason, /may not open .*\/containerd\.sock \(EACCES\)/)
-  assert.match(alone.containerd!.state.hint, /gid below \[grpc\]/)
+  assert.match(alone.containerd!.state.reason, /no permission to open .*\/containerd\.sock \(EACCES\)/)
+  assert.match(alone.containerd!.state.hint, /gid under \[grpc\]/)
   assert.equal(alone.docker!.state.hint, '')
   const docker = createServer()
   const path = join(containerd.rootfs, 'run/docker.sock')
@@ -30,9 +30,9 @@ test('a socket that may not be opened is a fault with a hint, but that of contai
   t.after(() => docker.close())
   chmodSync(path, 0o600)
   const beside = await refused(t, containerd.rootfs)
-  assert.match(beside.containerd!.state.reason, /may not open/)
+  assert.match(beside.containerd!.state.reason, /no permission to open/)
   assert.equal(beside.containerd!.state.hint, '')
-  assert.match(beside.docker!.state.hint, /group of the socket \(docker\)/)
+  assert.match(beside.docker!.state.hint, /socket's group \(docker\)/)
 })
 
 /** The runtimes as somebody without rights finds them. */

@@ -23,7 +23,7 @@ export function reloadDocument(state: ReloadState): StatusDocument['reload'] {
 export function refusedReload(state: ReloadState): Degradation[] {
   const { lastSuccessful, lastError, hint } = state
   if (lastSuccessful) return []
-  return [{ subsystem: refused, reason: `refused at ${timeOf(state)}: ${lastError}`, hint }]
+  return [{ subsystem: refused, reason: `rejected at ${timeOf(state)}: ${lastError}`, hint }]
 }
 
 /**
@@ -35,7 +35,7 @@ export function reloadWarnings(state: ReloadState): string[] {
   if (lastSuccessful) return []
   const where = place === '' ? '' : `: ${basename(place)}`
   return [
-    `${refused}: refused at ${timeOf(state)}, still running the previous configuration${where}; see svc status`,
+    `${refused}: rejected at ${timeOf(state)}; previous configuration still active${where}; see svc status`,
   ]
 }
 

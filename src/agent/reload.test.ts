@@ -180,7 +180,7 @@ test('what needs a restart keeps its value and is told until it fits again', asy
   assert.equal((await reloader.reload('signal')).kind, 'unchanged')
   write('service_name: one\nlog_level: warn\n')
   const back = await reloader.reload('signal')
-  assert.equal(reloadMessage(back), 'configuration reloaded: no key waits for a restart any more')
+  assert.equal(reloadMessage(back), 'configuration reloaded: no keys pending a restart')
   assert.deepEqual(reloader.state.requiresRestart, [])
   assert.deepEqual(
     log.map(({ level, msg }) => [level, msg]),
@@ -188,7 +188,7 @@ test('what needs a restart keeps its value and is told until it fits again', asy
       ['warn', 'configuration reloaded: 1 key changed (log_level); needs a restart: service_name'],
       ['warn', 'configuration is unchanged; needs a restart: service_name'],
       ['warn', 'configuration is unchanged; needs a restart: service_name'],
-      ['info', 'configuration reloaded: no key waits for a restart any more'],
+      ['info', 'configuration reloaded: no keys pending a restart'],
     ],
   )
 })
@@ -226,11 +226,11 @@ test('an invalid file is refused with every problem, and no secret is told', asy
   assert.equal(JSON.stringify(redacted(reloader.current.config, reloader.current.origins)), running)
   assert.match(
     reloader.state.lastError,
-    /^cannot reload, the configuration is invalid: .*config\.yaml:2:3: otlp\.endpiont: .*; the old one goes on$/,
+    /^reload rejected: .*config\.yaml:2:3: otlp\.endpiont: .*; previous configuration still active$/,
   )
   assert.deepEqual([reloader.state.lastSuccessful, reloader.state.failures], [false, 1])
   assert.match(reloader.state.place, /config\.yaml:2:3$/)
-  assert.match(reloader.state.hint, /svc validate names every mistake/)
+  assert.match(reloader.state.hint, /svc validate lists all errors/)
   assert.equal(log.length, 1)
   assert.equal(log[0]?.level, 'error')
   assert.equal((log[0]!.problems as string[]).length, 4)
@@ -267,7 +267,7 @@ test('a part that refuses leaves everything as it was', async context => {
   })
   assert.equal(
     log[0]?.msg,
-    'cannot apply the configuration: exporter: cannot use otlp.endpoint: it is bad; the old one goes on',
+    'cannot apply the configuration: exporter: cannot use otlp.endpoint: it is bad; previous configuration still active',
   )
   assert.deepEqual([listener.open, listener.commits, listener.asked.length], [0, 0, 1])
   assert.equal(reloader.current, before)
@@ -325,7 +325,7 @@ test('a part that fails in the middle of the change is told as that', async cont
   write('log_level: warn\n')
   const outcome = await reloader.reload('request')
   assert.deepEqual(outcome, { kind: 'failed', part: 'bad', error: 'boom', partial: true })
-  assert.match(reloadMessage(outcome), /it took effect in part: restart the agent$/)
+  assert.match(reloadMessage(outcome), /applied in part; restart svc$/)
   assert.equal(listener.commits, 1)
   assert.equal(reloader.current.config.log_level, 'warn')
 })
@@ -409,7 +409,7 @@ test('a file that is gone is a problem, told once, and the old configuration goe
   await until('it is missed', () => log.length > 0)
   assert.match(
     log[0]!.msg,
-    /config\.yaml: cannot read the configuration: there is no such file; the old one goes on$/,
+    /config\.yaml: cannot read the configuration: no such file; previous configuration still active$/,
   )
   assert.equal(reloader.current.config.log_level, 'warn')
   write(`log_level: error\n${hot}`)
@@ -427,7 +427,7 @@ test('a reload does not go over to another file, but finds one where there was n
   assert.equal((await reloader.reload('request')).kind, 'invalid')
   assert.match(
     reloader.state.lastError,
-    /: config\.yaml would be read in its place; restart the agent for that; the old one goes on$/,
+    /: config\.yaml would apply instead; restart svc to change to it; previous configuration still active$/,
   )
   assert.deepEqual(listener.asked, [])
   const none = loadConfig({ explicit: false, env: {}, cwd: '/nonexistent', systemFile: '/nonexistent' })
@@ -442,11 +442,11 @@ test('what came through a pipe is not read again, and a pipe that took the place
   execFileSync('mkfifo', [file])
   const outcome = await reloader.reload('request')
   assert.ok(outcome.kind === 'invalid')
-  assert.match(reloader.state.lastError, /it is not a regular file/)
+  assert.match(reloader.state.lastError, /not a regular file/)
   const piped = { ...reloader.current, once: true }
   const second = scene(context, '', { loaded: piped, load: () => assert.fail('nothing is there to read') })
   assert.equal((await second.reloader.reload('signal')).kind, 'invalid')
-  assert.match(second.reloader.state.lastError, /it is a pipe, whose content is used up/)
+  assert.match(second.reloader.state.lastError, /it was a pipe and cannot be read again/)
 })
 
 test('a reload can be switched off, by the configuration too', async context => {
@@ -461,7 +461,7 @@ test('a reload can be switched off, by the configuration too', async context => 
   assert.deepEqual(await reloader.reload('request'), enabled)
   assert.equal(
     reloadMessage(enabled),
-    'cannot reload: pipeline.operations.hot_reload.enabled is false; restart the agent to apply a changed configuration',
+    'cannot reload: pipeline.operations.hot_reload.enabled is false; restart svc to apply a changed configuration',
   )
   assert.deepEqual(
     log.map(({ level }) => level),

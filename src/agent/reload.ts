@@ -377,11 +377,11 @@ async function whyUnreadable({
   const states = await contentStates([filePath])
   const state = states.get(filePath)
   const cause = once
-    ? 'it is a pipe, whose content is used up'
+    ? 'it was a pipe and cannot be read again'
     : state === noSuchFile
-      ? 'there is no such file'
+      ? 'no such file'
       : state === specialFile && files.get(filePath) !== specialFile
-        ? 'it is not a regular file'
+        ? 'not a regular file'
         : ''
   if (cause === '') return { states }
   return { problem: problemWith(file, `cannot read the configuration: ${cause}`), states }
@@ -390,8 +390,8 @@ async function whyUnreadable({
 /** A reload reads the file that was read before: to go over to another is a matter of a restart. Where there was none, one may come. */
 function strays(before: LoadedConfig, after: LoadedConfig): Problem[] {
   if (before.file === null || before.filePath === after.filePath) return []
-  const other = after.file === null ? 'the defaults would serve' : `${after.file} would be read`
-  return [problemWith(before.file, `${other} in its place; restart the agent for that`)]
+  const other = after.file === null ? 'the defaults would apply' : `${after.file} would apply`
+  return [problemWith(before.file, `${other} instead; restart svc to change to it`)]
 }
 
 const maxNamed = 8
@@ -402,8 +402,7 @@ export function reloadMessage(outcome: ReloadOutcome): string {
     case 'applied': {
       const { changed, restart, ignored } = outcome
       const count = `${changed.length} key${changed.length === 1 ? '' : 's'} changed`
-      const passive =
-        restart.length + ignored.length > 0 ? 'no key took effect' : 'no key waits for a restart any more'
+      const passive = restart.length + ignored.length > 0 ? 'no key took effect' : 'no keys pending a restart'
       const what = changed.length > 0 ? `${count} (${named(changed)})` : passive
       const unused = ignored.length > 0 ? `; not built in this version: ${named(ignored)}` : ''
       return `configuration reloaded: ${what}${waiting(restart)}${unused}`
@@ -411,15 +410,15 @@ export function reloadMessage(outcome: ReloadOutcome): string {
     case 'unchanged':
       return `configuration is unchanged${waiting(outcome.restart)}`
     case 'invalid':
-      return `cannot reload, the configuration is invalid: ${named(lines(outcome.problems), '; ')}; the old one goes on`
+      return `reload rejected: ${named(lines(outcome.problems), '; ')}; previous configuration still active`
     case 'failed': {
-      const end = outcome.partial ? 'it took effect in part: restart the agent' : 'the old one goes on'
+      const end = outcome.partial ? 'applied in part; restart svc' : 'previous configuration still active'
       return `cannot apply the configuration: ${outcome.part}: ${outcome.error}; ${end}`
     }
     case 'off':
       return outcome.key === ''
         ? 'cannot reload: the agent is stopping'
-        : `cannot reload: ${outcome.key} is false; restart the agent to apply a changed configuration`
+        : `cannot reload: ${outcome.key} is false; restart svc to apply a changed configuration`
   }
 }
 
@@ -430,7 +429,7 @@ function placeOf([first]: readonly Problem[]): string {
 
 function hintOf(outcome: Extract<ReloadOutcome, { kind: 'invalid' | 'failed' }>): string {
   if (outcome.kind === 'invalid')
-    return 'fix the configuration (svc validate names every mistake), then reload: systemctl reload svc, or SIGHUP'
+    return 'fix the configuration (svc validate lists all errors), then reload: systemctl reload svc, or SIGHUP'
   return outcome.partial ? 'restart svc' : 'fix the error, then reload: systemctl reload svc, or SIGHUP'
 }
 

@@ -161,7 +161,7 @@ export function selfTracing({ self_telemetry: { tracing } }: Config) {
 /** Says that whoever reaches this host may read metrics, health and the configuration, or, where remote peers may, all. */
 export function warnOfExposure(api: Api, log: Logger): void {
   if (!api.exposed) return
-  log.warn('the management API listens beyond this host without a token or client certificates', {
+  log.warn('the management API is reachable from other hosts without a token or client certificates', {
     url: api.url('/'),
     hint: 'set self_telemetry.auth.enabled and a bearer_token, or self_telemetry.listen: "127.0.0.1:19090"',
   })

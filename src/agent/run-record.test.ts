@@ -54,7 +54,7 @@ test('a run that said nothing ended by a fault, and faults are added up', t => {
     const after = next()
     assert.deepEqual([after.last?.cause, after.ends], ['unknown', { unknown: runs }])
   }
-  assert.deepEqual(said, Array(2).fill('the last run ended: it ended without a word'))
+  assert.deepEqual(said, Array(2).fill('last run ended abnormally: unknown cause'))
   change({ startTicks: 1, bootId: 'another' })
   assert.equal(next().last?.cause, 'host_restarted')
 })
@@ -111,7 +111,7 @@ test('two agents with one directory: the second leaves the notes alone, and says
   second.end('stopped')
   assert.equal(readFileSync(path, 'utf8'), before)
   assert.equal(second.last, undefined)
-  assert.match(said.join(), /another svc keeps its notes in the same directory/)
+  assert.match(said.join(), /another svc uses the same directory/)
 })
 
 test('whatever lies there, the agent starts', t => {
@@ -156,7 +156,7 @@ test('no directory, a link, a pipe or a directory in the place of the notes end 
   assert.equal(next().last, undefined)
   const said: string[] = []
   new RunRecord('/proc/none', { warn: text => said.push(text) }).end('stopped')
-  assert.match(said.join(), /^the next run will not know how this one ended/)
+  assert.match(said.join(), /^cannot write the run record; the next run will not know/)
   chmodSync(directory, 0o777)
   const open = next()
   open.end('stopped')

@@ -56,14 +56,11 @@ export class RunRecord implements RunState {
       makeOwnDirectory(directory)
       const before = readNotes(this.#path)
       if (before !== undefined && this.#runs(before)) {
-        log.warn(
-          'another svc keeps its notes in the same directory, so nobody will know how this run ended',
-          {
-            pid: before.pid,
-            directory,
-            hint: 'give each a pipeline.export.queue.directory of its own',
-          },
-        )
+        log.warn('run record not written: another svc uses the same directory', {
+          pid: before.pid,
+          directory,
+          hint: 'set a different pipeline.export.queue.directory for each svc',
+        })
         return
       }
       if (before !== undefined) {
@@ -78,15 +75,15 @@ export class RunRecord implements RunState {
       this.#timer = setInterval(() => this.#note(), noteMs)
       this.#timer.unref()
     } catch (error) {
-      log.warn('the next run will not know how this one ended, as its notes cannot be written', {
+      log.warn('cannot write the run record; the next run will not know how this one ended', {
         reason: errorText(error),
         directory,
-        hint: 'give pipeline.export.queue.directory a directory that svc may write to',
+        hint: 'set pipeline.export.queue.directory to a directory that svc can write to',
       })
     }
     if (this.last?.ended === 'fault') {
       const { reason, hint, cause, atMs, uptimeSeconds, version } = this.last
-      log.warn(`the last run ended: ${reason}`, {
+      log.warn(`last run ended abnormally: ${reason}`, {
         ...{ cause, at: new Date(atMs).toISOString(), uptime_seconds: uptimeSeconds, version },
         ...(hint === '' ? {} : { hint }),
       })

@@ -56,7 +56,7 @@ test('an agent that does not know its share scrapes nothing and says so until it
   assert.deepEqual(scraping.jobs, [])
   const [fault, ...others] = scraping.faults
   assert.deepEqual(others, [])
-  assert.match(fault!.reason, /number 7, and .*shard\.count is 3/)
+  assert.match(fault!.reason, /index is 7, but .*shard\.count is 3/)
   assert.match(fault!.hint, /POD_NAME/)
   scraping.prepare(configOf(t, `${jobs}\nshard: { index: 2, count: 3 }`)).commit()
   assert.deepEqual(scraping.faults, [])

@@ -70,9 +70,9 @@ export class Scraping {
         lose: (reason, points) => pipeline.ledger.metrics.miss(reason, points, 'scraped'),
         contradicts: target => {
           this.contradictions++
-          log.error('a page was read wrongly, and is read as a whole from now on', {
+          log.error('a page was parsed incorrectly; svc now parses it in full each time', {
             target: shownUrl(target),
-            hint: 'this is a fault of svc: please report it with the page',
+            hint: 'this is a bug in svc; please report it with the page',
           })
         },
       },
@@ -152,12 +152,12 @@ export class Scraping {
       subsystem: 'scraping',
       reason:
         own === undefined
-          ? 'collectors.prometheus.shard.index is -1, and neither POD_NAME nor the name of the host ends in a number'
-          : `it is number ${own}, and collectors.prometheus.shard.count is ${count}`,
+          ? 'collectors.prometheus.shard.index is -1, but neither POD_NAME nor the host name ends in a number'
+          : `the shard index is ${own}, but collectors.prometheus.shard.count is ${count}`,
       hint: 'set POD_NAME from metadata.name of a StatefulSet, or collectors.prometheus.shard.index',
     }
     const { reason, hint } = this.shardFault
-    this.log.error('nothing is scraped, as this agent does not know its share', { reason, hint })
+    this.log.error('scraping stopped: unknown or invalid shard index', { reason, hint })
   }
 }
 

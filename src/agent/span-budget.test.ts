@@ -157,7 +157,7 @@ test('what the kernel did not judge is judged here, by the same budget for each 
   made.lower()
   assert.deepEqual([of('http'), of('redis')], [1500, 1500])
   isNear(of('http2'), 500)
-  assert.match(made.effect, /^at most 500 spans a second, and as many again of HTTP\/2/)
+  assert.match(made.effect, /^at most 500 spans per second, and as many again for HTTP\/2/)
 })
 
 test('without a budget in the kernel all calls are judged here', () => {

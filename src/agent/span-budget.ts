@@ -72,7 +72,7 @@ export class SpanBudget implements CpuLever {
   get effect(): string {
     const { lowered } = this
     if (lowered === undefined) return ''
-    return `at most ${lowered} spans a second, and as many again of HTTP/2 and of messages, while metrics count all calls`
+    return `at most ${lowered} spans per second, and as many again for HTTP/2 and for messages (metrics count all calls)`
   }
 
   /** The configuration says otherwise from now on. */

@@ -151,7 +151,7 @@ test('OpenMetrics keeps the bound on families', async t => {
 
 test('with an interval the readings of the background answer, and before the first it is not ready', async t => {
   const metrics = start(t, { intervalMs: 20 })
-  assert.equal(metrics.notReady(), 'the collectors have not been read yet')
+  assert.equal(metrics.notReady(), 'the collectors have not run yet')
   await until('it is ready', 20_000, () => metrics.notReady() === '')
   const value = async () =>
     Number(/^node_reads (\d+)$/m.exec(await metrics.scrape({ ...all, collectors: metrics.enabled }))![1])

@@ -99,7 +99,7 @@ export class SystemMetrics implements MetricsSource {
   }
 
   notReady(): string {
-    return this.#options.intervalMs === 0 || this.#read ? '' : 'the collectors have not been read yet'
+    return this.#options.intervalMs === 0 || this.#read ? '' : 'the collectors have not run yet'
   }
 
   async scrape({ collectors, openMetrics: open, withinMs }: Scrape): Promise<string> {

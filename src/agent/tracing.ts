@@ -375,7 +375,7 @@ export function startTracing(options: TracingOptions): Tracing | TracingFault {
     } catch (error) {
       faults.push({
         reason: errorText(error),
-        hint: 'see svc doctor; agent.ebpf.debug: true logs what the verifier said',
+        hint: 'run svc doctor; agent.ebpf.debug: true logs the verifier output',
       })
     }
   }

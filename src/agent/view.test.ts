@@ -346,7 +346,7 @@ test('without eBPF nothing is in the kernel, and what is missing for it says so'
     assert.deepEqual(descriptors(), before)
     assert.match(page, /^node_scrape_collector_success\{collector="ebpf"\} 0$/m)
     const told = /^node_scrape_collector_reason_info\{collector="ebpf",outcome="no_data",reason="(.*)"\} 1$/m
-    assert.equal(told.exec(page)?.[1], `nothing is read by eBPF: ${reason}`)
+    assert.equal(told.exec(page)?.[1], `no eBPF metrics: ${reason}`)
     assert.doesNotMatch(page, /^node_(tcp_rtt|tcp_retransmits|process_open_fds)/m)
     assert.match(page, /^node_scrape_collector_success\{collector="cgroup_usage"\}/m)
     const { ebpf, degraded } = agent.view.status()
@@ -488,6 +488,6 @@ test('a receiver that does not know profiles is named with the hint, and makes n
   const degraded = () => view.status().degraded.find(({ subsystem }) => subsystem === 'export of profiles')
   for (let tries = 0; degraded() === undefined && tries < 500; tries++) await sleep(20)
   assert.match(degraded()!.reason, /UNIMPLEMENTED/)
-  assert.match(degraded()!.hint, /switch profiles on at the receiver .*agent\.profiling\.enabled: false/)
+  assert.match(degraded()!.hint, /enable profiles at the receiver .*agent\.profiling\.enabled: false/)
   assert.equal(view.readiness().otlp, 'ok')
 })

@@ -218,12 +218,12 @@ function processorsOf(outlets: Outlets): PipelineDocument['processors'] {
 
 /** A queue on disk that is wanted and not there is opened at the next start. */
 export const queueHint =
-  'fix that and restart svc, which delivers what waits in memory, or set pipeline.export.queue.enabled: false'
+  'fix that and restart svc (queued data is delivered first), or set pipeline.export.queue.enabled: false'
 
 /** Profiles are the youngest signal of OTLP: many receivers lack them, or have them switched off. */
 const profilesUnknownHint =
-  'switch profiles on at the receiver (OpenTelemetry Collector: --feature-gates=service.profilesSupport), give ' +
-  'otlp.profiles.endpoint one that takes them, or set agent.profiling.enabled: false; svc profile needs none'
+  'enable profiles at the receiver (OpenTelemetry Collector: --feature-gates=service.profilesSupport), set ' +
+  'otlp.profiles.endpoint to one that accepts them, or set agent.profiling.enabled: false; svc profile needs no receiver'
 
 /** What does not work, or less than asked, and the hint. */
 export function degradations({ tracing, outlets, faults, memory, cpu, reloads }: Parts): Degradation[] {
@@ -232,13 +232,13 @@ export function degradations({ tracing, outlets, faults, memory, cpu, reloads }:
     found.push({
       subsystem: 'memory',
       reason: memory.shortage,
-      hint: 'raise limits.memory; svc status shows what holds it',
+      hint: 'raise limits.memory; svc status shows the memory usage',
     })
   if (cpu.shortage !== undefined)
     found.push({
       subsystem: 'cpu',
       reason: cpu.shortage,
-      hint: 'raise limits.cpu, or switch off what is not needed; svc status shows what is lowered',
+      hint: 'raise limits.cpu, or disable unneeded features; svc status shows the reduced parts',
     })
   if (tracing !== undefined && !(tracing instanceof Tracing))
     found.push({ subsystem: traces.subsystem, reason: tracing.reason, hint: tracing.hint })
@@ -254,7 +254,7 @@ export function degradations({ tracing, outlets, faults, memory, cpu, reloads }:
         hint:
           unknown && signal === 'profiles'
             ? profilesUnknownHint
-            : 'svc doctor tries the endpoint; what is queued is sent when it answers',
+            : 'svc doctor checks the endpoint; queued data is sent when it answers',
       })
   }
   const { store } = outlets
@@ -263,7 +263,7 @@ export function degradations({ tracing, outlets, faults, memory, cpu, reloads }:
     found.push({
       subsystem: 'queue',
       reason: store.state.reason,
-      hint: 'nothing: it goes on when the disk does',
+      hint: 'no action needed; svc resumes when the disk works again',
     })
   for (const signal of signals)
     for (const { name, stage } of outlets.stages(signal))

@@ -23,7 +23,7 @@ test('a fault in keeping something ends that, is told once, and reaches nobody e
   keep('b', '3')
   assert.deepEqual(kept, ['a1'])
   assert.equal(told.length, 1)
-  assert.match(told[0]!, /traces no longer/)
+  assert.match(told[0]!, /stopped keeping traces/)
 })
 
 test('where memory is short the page forgets, keeps nothing new, and goes on when memory is there again', () => {

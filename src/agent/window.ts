@@ -135,7 +135,7 @@ export function guarded<A, B>(
       keep(first, second)
     } catch (error) {
       isBroken = true
-      log.error(`the live page keeps ${what} no longer, until svc is restarted; please report this`, {
+      log.error(`the live page stopped keeping ${what} until svc is restarted; please report this`, {
         error,
       })
     }

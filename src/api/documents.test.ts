@@ -27,7 +27,7 @@ test('what anybody may see has no path of others, and no words of a receiver', (
   } as unknown as ExportDocument)
   const status = publicStatus({
     version: '1',
-    last_run: { ended: 'fault', reason: 'an error that nobody caught (no /home/SECRET)' },
+    last_run: { ended: 'fault', reason: 'uncaught error (no /home/SECRET)' },
     degraded: [
       { subsystem: 'export of traces', reason: words, hint: 'x' },
       { subsystem: 'ebpf', reason: 'no CAP_BPF', hint: 'y' },
@@ -39,6 +39,6 @@ test('what anybody may see has no path of others, and no words of a receiver', (
   assert.deepEqual([ebpf.tls[0]!.path, ebpf.profiling.untabled[0]!.path], ['libssl.so.3', 'app'])
   assert.deepEqual([exporting.destinations[0]!.last_error, exporting.endpoint], [null, 'a:1'])
   assert.equal(status.reload.place, 'svc.yaml:3:5')
-  assert.equal(status.last_run?.reason, 'an error that nobody caught')
+  assert.equal(status.last_run?.reason, 'uncaught error')
   assert.deepEqual(status.degraded[1], { subsystem: 'ebpf', reason: 'no CAP_BPF', hint: 'y' })
 })

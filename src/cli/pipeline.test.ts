@@ -78,7 +78,7 @@ test('a pipeline that does nothing gives back what the model has of the input', 
   assert.deepEqual(spans(out), spans(readFileSync(traces, 'utf8')))
   assert.equal(
     talk,
-    'traces: 2 in, 2 out\ntraces: no processors are configured\ntraces: events of spans, lost: 1\n',
+    'traces: 2 in, 2 out\ntraces: no processors are configured\ntraces: span events, lost: 1\n',
   )
 })
 
@@ -116,7 +116,7 @@ line 1, traces: span "GET /users/{id}" changed
 + attributes.user.email: "[REDACTED]"
 line 1, traces: span "GET /health" dropped: transform (transform "drop-health")
 traces: 2 in, 1 out, 1 changed, 1 dropped by transform
-traces: events of spans, lost: 1
+traces: span events, lost: 1
 transform "drop-health": matched 1, dropped 1, skipped 0
 transform "region": matched 1, dropped 0, skipped 0
 redact "email": redacted 1

@@ -34,7 +34,7 @@ const status: StatusDocument = {
   last_run: {
     ended: 'fault',
     cause: 'watchdog',
-    reason: 'it did not answer its supervisor in time',
+    reason: 'watchdog timeout: no response to the supervisor',
     hint: '',
     version: '0.1.0',
     at: '2026-01-01T00:00:00.000Z',
@@ -123,7 +123,7 @@ test('a screenful tells what works, what is limited, what is sent and what is lo
   assert.match(out, /\nPage: http:\/\/127\.0\.0\.1:1\/ui\n/)
   assert.match(
     out,
-    / {2}eBPF +12 programs in the kernel: traces, profiles\n {2}profiles +on, 19 Hz\n {2}discovery +docker 3 containers, kubernetes off\n {2}memory +60\/512M \(resident 110M\), live heap 20\/256M, tables 3\/64M\n {2}cpu +0\.12 of 0\.50 cores\n {2}event loop +longest turn 12 ms in the last minute, 312 ms since start\n {2}last run +ended at 2026-01-01T00:00:00\.000Z: it did not answer its supervisor in time\n/,
+    / {2}eBPF +12 programs in the kernel: traces, profiles\n {2}profiles +on, 19 Hz\n {2}discovery +docker 3 containers, kubernetes off\n {2}memory +60\/512M \(resident 110M\), live heap 20\/256M, tables 3\/64M\n {2}cpu +0\.12 of 0\.50 cores\n {2}event loop +longest turn 12 ms in the last minute, 312 ms since start\n {2}last run +ended at 2026-01-01T00:00:00\.000Z: watchdog timeout: no response to the supervisor\n/,
   )
   assert.match(out, / {2}tls +limited: no symbols in \?\[31mlibssl\n +Fix: svc doctor tls\n/)
   assert.match(

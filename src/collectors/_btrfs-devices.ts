@@ -1,4 +1,4 @@
-// What only an ioctl tells of the devices of a mounted btrfs (include/uapi/linux/btrfs.h).
+// Devices of a mounted btrfs, by ioctl (include/uapi/linux/btrfs.h).
 
 import { posix } from 'node:path'
 import { u64 } from '../lib/u64.ts'
@@ -8,17 +8,17 @@ import { utf8Text } from '../lib/utf8-text.ts'
 export type Ioctl = (request: number, argument: Uint8Array) => void
 
 export interface BtrfsDevice {
-  /** Last part of its path. */
+  /** Last component of its path. */
   readonly name: string
   readonly uuid: string
   readonly sizeBytes: number
   readonly unusedBytes: number
-  /** In the order of `errorTypes`. */
+  /** Error counts in the order of `errorTypes`. */
   readonly errors: readonly number[]
 }
 
 export interface BtrfsDevices {
-  /** Of the file system. */
+  /** UUID of the file system. */
   readonly uuid: string
   readonly devices: readonly BtrfsDevice[]
 }
@@ -31,10 +31,10 @@ export const requests = { fsInfo: 0x8400941f, devInfo: 0xd000941e, devStats: 0xc
 const fsInfoBytes = 1024
 const devInfoBytes = 4096
 const devStatsBytes = 1032
-/** Numbers of devices are given out in rising order and never again. */
+/** Maximum device number; numbers rise and are never reused. */
 const mostNumbers = 4096
 
-/** Asks for all devices of a file system. Throws where the kernel refuses. */
+/** Reads all devices of a file system. Throws if the kernel refuses. */
 export function readBtrfsDevices(ioctl: Ioctl): BtrfsDevices {
   const info = Buffer.alloc(fsInfoBytes)
   ioctl(requests.fsInfo, info)

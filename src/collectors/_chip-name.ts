@@ -1,6 +1,6 @@
 import { posix } from 'node:path'
 
-/** A text as a label for people and rules: lower case, all but letters, digits, `:` and `_` as `_`, none at the ends. */
+/** Label value from a text: lower case, other characters than letters, digits, `:` and `_` as `_`, none at the ends. */
 export function cleanName(text: string): string {
   const clean = text.toLowerCase().replace(/[^a-z0-9:_]/gu, '_')
   let start = 0
@@ -11,8 +11,8 @@ export function cleanName(text: string): string {
 }
 
 /**
- * Name of a chip by the real path of its device, with the directory above it: `platform_coretemp_0`. It stays the same
- * from boot to boot, which the numbers of /sys/class/hwmon do not. '' where the path gives none.
+ * Name of a chip from the real path of its device and the directory above: `platform_coretemp_0`. It is stable
+ * across boots, unlike the numbers of /sys/class/hwmon. '' if the path has none.
  */
 export function chipName(devicePath: string): string {
   const device = cleanName(posix.basename(devicePath))

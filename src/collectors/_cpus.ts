@@ -3,13 +3,13 @@ import type { TableFile } from './_table-file.ts'
 import type { Tree } from './collector.ts'
 
 export interface Cpu {
-  /** As a label shows it. */
+  /** Label value. */
   readonly number: string
-  /** Below /sys. */
+  /** Path below /sys. */
   readonly path: string
 }
 
-/** As the hardware tells it; what the kernel set a CPU to is the frequency of the logical CPU. */
+/** Frequency reported by the hardware; the frequency set by the kernel is that of the logical CPU. */
 export const speedName: OtelName = {
   name: 'hw.cpu.speed',
   unit: 'Hz',
@@ -17,15 +17,15 @@ export const speedName: OtelName = {
   attributes: { cpu: 'hw.id' },
 }
 
-/** Two collectors show `cpu_frequency_hertz`, with different labels, and a family has one text. */
+/** Shared by two collectors that show `cpu_frequency_hertz` with different labels, as a family has one HELP text. */
 export const frequencyHelp = 'Frequency at which the CPU runs.'
 
-/** More than the kernel can be built for. */
+/** More CPUs than the kernel supports. */
 const mostCpus = 65_536
 
 /**
- * The CPUs that /sys has, in the order of the bytes of their names (10 before 2). Answers the same list again as long
- * as none comes, goes, or is switched on or off.
+ * CPUs in /sys, in byte order of their names (10 before 2). Returns the same list object until a CPU
+ * is added, removed, or switched on or off.
  */
 export function cpuList(sys: Tree): () => readonly Cpu[] {
   const directory = 'devices/system/cpu'
@@ -46,7 +46,7 @@ export function cpuList(sys: Tree): () => readonly Cpu[] {
   }
 }
 
-/** The CPUs of a list such as `0,3-5` (kernel, "cpulist"). Throws where it is none; `path` is its file. */
+/** CPUs of a list such as `0,3-5` (kernel, "cpulist"). Throws if invalid; `path` is its file. */
 export function parseCpus(text: string, path: string): readonly number[] {
   const cpus: number[] = []
   for (const part of text.split(',')) {
@@ -61,15 +61,15 @@ export function parseCpus(text: string, path: string): readonly number[] {
   return cpus
 }
 
-/** Numbers of the CPUs that the first line of a table is the head of. Throws where it is none. */
+/** CPU numbers in the header line of a table. Throws without such a header. */
 export function cpuHead(file: TableFile): readonly string[] {
   file.line()
   const cpus: string[] = []
   while (!file.done) {
     const name = file.text()
-    if (!/^CPU\d{1,5}$/.test(name)) throw file.fault('its head names no CPUs')
+    if (!/^CPU\d{1,5}$/.test(name)) throw file.fault('no CPUs in the header')
     cpus.push(name.slice(3))
   }
-  if (cpus.length === 0) throw file.fault('it has no head')
+  if (cpus.length === 0) throw file.fault('no header')
   return cpus
 }

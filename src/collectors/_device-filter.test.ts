@@ -31,6 +31,6 @@ test('an exclusion that nobody wrote yields to what is included', () => {
 test('both at once are refused', () => {
   assert.throws(
     () => deviceFilter({ include: ['a'], exclude: ['b'], defaultExclude: ['c'] }, 'diskstats'),
-    /diskstats: include and exclude are both given/,
+    /diskstats: include and exclude are both set/,
   )
 })

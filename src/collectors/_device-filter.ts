@@ -2,22 +2,22 @@ import { BoundedMap } from '../lib/bounded-map.ts'
 import { linearRegExp } from '../lib/linear-regexp.ts'
 import { small } from '../lib/small-tables.ts'
 
-/** Names whose answers are kept. */
+/** Maximum cached names. */
 const mostKept = 4096
 
-/** Regular expressions; an empty text or list is none of them. */
+/** Regular expressions; an empty text or list is no pattern. */
 export type Patterns = string | readonly string[]
 
 export interface DeviceFilterOptions {
   readonly include: Patterns
   readonly exclude: Patterns
-  /** What `exclude` is where nobody wrote one: it yields to `include` instead of contradicting it. */
+  /** Default of `exclude`: it yields to `include` instead of conflicting with it. */
   readonly defaultExclude?: Patterns
 }
 
 /**
- * Which devices are shown, by name: all that `include` matches, or all that `exclude` does not match. Throws where both
- * are given. `what` names the option's collector for the message.
+ * Filter of devices by name: all that `include` matches, or all that `exclude` does not match. Throws if both
+ * are set. `what` is the collector, for the message.
  */
 export function deviceFilter(
   { include, exclude, defaultExclude = [] }: DeviceFilterOptions,
@@ -27,7 +27,7 @@ export function deviceFilter(
   const isDefault = String(exclude) === String(defaultExclude)
   const unwanted = wanted.length > 0 && isDefault ? [] : patterns(exclude)
   if (wanted.length > 0 && unwanted.length > 0)
-    throw new Error(`cannot filter devices of ${what}: include and exclude are both given; keep one of them`)
+    throw new Error(`cannot filter devices of ${what}: include and exclude are both set; delete one`)
   const known = small(new BoundedMap<string, boolean>(mostKept))
   return name => {
     const before = known.get(name)

@@ -4,7 +4,7 @@ import { counter, type Family } from './collector.ts'
 /** A file of a port. */
 export interface Attribute {
   readonly family: Family
-  /** A number of the file is so many of the family's unit. */
+  /** Factor from the number in the file to the family's unit. */
   readonly factor: number
 }
 
@@ -28,7 +28,7 @@ const conventions: Readonly<Record<string, FamilyOptions>> = {
   port_constraint_errors_transmitted: errors('constraint', 'transmit'),
 }
 
-/** Of the counters that the standard has: those that drivers add count the same errors again, by what came of them. */
+/** Options of standard error counters; counters added by drivers count the same errors again, by effect. */
 function errors(type: string, direction?: 'receive' | 'transmit'): FamilyOptions {
   return {
     otel: {
@@ -133,7 +133,7 @@ export const portCounters = table([
   ['VL15_dropped', 'vl15_dropped', 'Management packets (VL15) dropped for want of room.'],
 ])
 
-/** Files of `counters_ext`, which Linux before 4.5 has. */
+/** Files of `counters_ext`, in Linux before 4.5. */
 export const oldPortCounters = table([
   [
     'port_multicast_rcv_packets',
@@ -171,7 +171,7 @@ export const oldPortCounters = table([
   ['port_xmit_packets_64', 'legacy_packets_transmitted', 'Packets sent, from counters of old kernels.'],
 ])
 
-/** Files of `hw_counters` of mlx5 (Linux, drivers/infiniband/hw/mlx5/counters.c), which is not all that is there. */
+/** Selected files of `hw_counters` of mlx5 (Linux, drivers/infiniband/hw/mlx5/counters.c). */
 export const errorCounters = table([
   ['duplicate_request', 'duplicate_requests_packets', 'Requests received a second time.'],
   [

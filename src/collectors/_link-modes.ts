@@ -4,7 +4,7 @@ import { type Family, gauge, type Readings } from './collector.ts'
 const device = ['device']
 const speed = { labels: ['device', 'duplex', 'mode'], unit: 'By/s' }
 
-/** What a network device can do, or offers to do, as a set of bits. */
+/** Link modes that a network device supports or advertises, as a bit set. */
 interface Side {
   readonly speeds: Family
   readonly ports: Family | undefined
@@ -63,7 +63,7 @@ export const linkModeFamilies: readonly Family[] = [
   autonegotiate,
 ].filter(family => family !== undefined)
 
-/** `enum ethtool_link_mode_bit_indices`, the 32 that SIOCETHTOOL's first command tells (linux/ethtool.h). */
+/** `enum ethtool_link_mode_bit_indices`, the 32 bits of SIOCETHTOOL's first command (linux/ethtool.h). */
 const bit = { autonegotiate: 6, pause: 13, asymmetricPause: 14 } as const
 const ports: readonly (readonly [bit: number, type: string])[] = [
   [7, 'TP'],
@@ -98,7 +98,7 @@ const speeds: readonly (readonly [bit: number, megabits: number, medium: string,
   [31, 25_000, 'CR'],
 ]
 
-/** Shows what is in a set of bits. */
+/** Shows the modes of a bit set. */
 export function showModes(readings: Readings, side: Side, name: string, modes: number): void {
   const has = (which: number): boolean => ((modes >>> which) & 1) === 1
   for (const [which, megabits, medium, duplex = 'full'] of speeds)

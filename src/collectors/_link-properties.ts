@@ -1,4 +1,4 @@
-// Properties of network devices, whichever way they are read.
+// Properties of network devices, from files or netlink.
 
 import { counter, type Family, gauge } from './collector.ts'
 
@@ -51,7 +51,7 @@ export const links = {
       unit: 'By/s',
       kind: 'updowncounter',
       attributes: { device: 'hw.id' },
-      // Drivers say -1 where there is no link.
+      // Drivers report -1 without a link.
       least: 0,
     },
   }),
@@ -70,5 +70,5 @@ export const linkInfo = gauge(
   },
 )
 
-/** Speeds come in Mbit/s. */
+/** Speeds are in Mbit/s. */
 export const bytesPerMegabit = 1_000_000 / 8

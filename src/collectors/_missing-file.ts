@@ -1,6 +1,6 @@
 import { NoData, type Tree } from './collector.ts'
 
-/** The content of a file as `bytes` reads it; undefined where there is no such file. All else is an error. */
+/** Content of a file, as from `bytes`; undefined if missing. Throws any other error. */
 export function bytesIfThere(tree: Tree, path: string): Buffer | undefined {
   try {
     return tree.bytes(path)
@@ -10,9 +10,9 @@ export function bytesIfThere(tree: Tree, path: string): Buffer | undefined {
   }
 }
 
-/** The same where a collector has nothing without the file, as on most hosts. `why` says what its absence means. */
+/** Content of a file without which a collector has no data, as on most hosts. `why` is the meaning of its absence. */
 export function bytesOrNoData(tree: Tree, path: string, why: string): Buffer {
-  // A look costs a third of an error that is thrown.
-  if (!tree.exists(path)) throw new NoData(`there is no ${tree.at(path)}: ${why}`)
+  // A check costs a third of a thrown error.
+  if (!tree.exists(path)) throw new NoData(`${tree.at(path)} not found: ${why}`)
   return tree.bytes(path)
 }

@@ -1,8 +1,8 @@
 import { linearRegExp } from '../lib/linear-regexp.ts'
 
 /**
- * Which names are shown: those that `include` matches and `exclude` does not. An empty pattern filters nothing. Throws,
- * in words, where a pattern is none.
+ * Filter of names: those that `include` matches and `exclude` does not. An empty pattern filters nothing. Throws
+ * an error with a reason for an invalid pattern.
  */
 export function nameFilter(include: string, exclude: string): (name: string) => boolean {
   const wanted = include === '' ? undefined : linearRegExp(include)

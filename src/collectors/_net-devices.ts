@@ -1,9 +1,9 @@
 import { NoData, type Tree } from './collector.ts'
 
-/** Names of the network devices of sysfs. Throws `NoData` where sysfs has none of that class. */
+/** Names of network devices from sysfs. Throws `NoData` if sysfs has no such class. */
 export function netDevices(sys: Tree): readonly string[] {
   const names = sys.list('class/net')
-  if (names.length === 0 && !sys.exists('class/net')) throw new NoData(`${sys.at('class/net')} is not there`)
-  // The only entry that is no device: a file of the bonding driver.
+  if (names.length === 0 && !sys.exists('class/net')) throw new NoData(`${sys.at('class/net')} not found`)
+  // The only entry that is not a device: a file of the bonding driver.
   return names.filter(name => name !== 'bonding_masters')
 }

@@ -1,5 +1,5 @@
-// Properties of network devices over rtnetlink(7) and ethtool's netlink: one request instead of a file for each, and
-// without the lock that reading some of those files takes.
+// Properties of network devices over rtnetlink(7) and ethtool's netlink: one request instead of one file each, and
+// without the kernel lock of some of those files.
 
 import { Attributes, askKernel, attribute, genericFamily, protocols } from '../kernel/netlink.ts'
 import { macText } from '../lib/ip-text.ts'
@@ -8,7 +8,7 @@ import { PropertyFile } from './_property-file.ts'
 import { eachLink, linkAttribute, linkCounters, linkHeaderBytes } from './_rtnetlink.ts'
 import { type Env, type Family, gauge, type Readings } from './collector.ts'
 
-/** Without `adminstate`, as the exporter that is replaced has it on this way. */
+/** Without `adminstate`, as in the netlink mode of the replaced exporter. */
 const info = gauge('network_info', 'Properties of network devices that are texts. The value is 1.', {
   labels: ['address', 'broadcast', 'device', 'duplex', 'ifalias', 'operstate'],
 })
@@ -16,12 +16,12 @@ const altnames = gauge('network_altnames_info', 'Further names of network device
   labels: ['altname', 'device'],
 })
 
-/** They are gauges over there. */
+/** Gauges in the replaced exporter. */
 const counters = linkCounters.map(name =>
   gauge(`network_${name}_total`, `The counter ${name} of a network device.`, { labels: ['device'] }),
 )
 
-/** What is shown over netlink alone. */
+/** Families only shown over netlink. */
 export const netlinkFamilies: readonly Family[] = [altnames]
 
 export interface LinkPropertiesOptions {
@@ -33,11 +33,11 @@ export interface LinkPropertiesOptions {
 const operstates = ['unknown', 'notpresent', 'down', 'lowerlayerdown', 'testing', 'dormant', 'up']
 const up = 6
 
-/** Attributes of links whose value is shown as it is: 1 byte or 4. */
+/** Link attributes shown unchanged, of 1 or 4 bytes. */
 const numbers: ReadonlyMap<number, readonly Family[]> = new Map([
   [4, [links.mtu]],
   [13, [links.transmit_queue_length]],
-  // Both, as over there.
+  // Both, as in the replaced exporter.
   [17, [links.iface_link_mode, links.dormant]],
   [27, [links.net_dev_group]],
   [33, [links.carrier]],
@@ -54,7 +54,7 @@ export function readLinkProperties(
   { shows, ignoresInvalidSpeed, withCounters }: LinkPropertiesOptions,
 ): void {
   const modes = linkModes()
-  if (modes === undefined) log.debug('this kernel does not tell speeds of links over netlink')
+  if (modes === undefined) log.debug('this kernel does not report link speeds over netlink')
   for (const [device, { speed }] of modes ?? [])
     if (shows(device) && !(ignoresInvalidSpeed && speed === unknownSpeed))
       readings.set(links.speed, speed * bytesPerMegabit, device)
@@ -99,7 +99,7 @@ export function readLinkProperties(
   })
 }
 
-/** What netlink does not tell. */
+/** Properties that netlink does not have. */
 const files: readonly (readonly [file: string, family: Family])[] = [
   ['addr_assign_type', links.address_assign_type],
   ['dev_id', links.device_id],
@@ -111,7 +111,7 @@ function nameOf(attributes: Attributes): string | undefined {
   return undefined
 }
 
-/** SPEED_UNKNOWN of the kernel, which the exporter that is replaced takes for a speed. */
+/** SPEED_UNKNOWN of the kernel, which the replaced exporter shows as a speed. */
 const unknownSpeed = 2 ** 32 - 1
 const duplexes = ['Half', 'Full']
 
@@ -124,7 +124,7 @@ const getLinkModes = 4
 const modeAttribute = { header: 1, speed: 5, duplex: 6 } as const
 const headerName = 2
 
-/** Speeds in Mbit/s and duplexes by device (linux/ethtool_netlink.h, Linux 5.6); undefined where it is older. */
+/** Speed in Mbit/s and duplex by device (linux/ethtool_netlink.h, Linux 5.6); undefined on older kernels. */
 function linkModes(): ReadonlyMap<string, LinkMode> | undefined {
   const family = genericFamily('ethtool')
   if (family === undefined) return undefined

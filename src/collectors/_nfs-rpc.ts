@@ -1,10 +1,10 @@
 import { Scanner } from '../lib/scanner.ts'
 
-/** How many numbers a line has, by its first word. Others are errors. */
+/** Valid number counts of a line, by its first word. */
 export type Shapes = Readonly<Record<string, (count: number) => boolean>>
 
 /**
- * Numbers of the lines of a file of /proc/net/rpc, by first word. Lines that are not there have no entry. Throws where
+ * Numbers of the lines of a file of /proc/net/rpc, by first word. Missing lines have no entry. Throws if
  * a line has another shape, or none is known.
  */
 export function parseRpc(
@@ -19,9 +19,9 @@ export function parseRpc(
     const numbers: number[] = []
     while (!scan.done) numbers.push(scan.number())
     const isCounted = name.startsWith('proc')
-    // Lines of procedures say first how many there are.
+    // Lines of procedures start with their count.
     if (isCounted && numbers[0] !== numbers.length - 1)
-      throw new Error(`cannot read ${path}: line ${name} has not as many numbers as it says`)
+      throw new Error(`cannot read ${path}: line ${name} does not have the declared number of values`)
     const values = isCounted ? numbers.slice(1) : numbers
     if (!Object.hasOwn(shapes, name) || !shapes[name]!(values.length) || values.some(Number.isNaN))
       throw new Error(
@@ -29,7 +29,7 @@ export function parseRpc(
       )
     lines.set(name, values)
   }
-  if (lines.size === 0) throw new Error(`cannot read ${path}: it is empty`)
+  if (lines.size === 0) throw new Error(`cannot read ${path}: empty file`)
   return lines
 }
 

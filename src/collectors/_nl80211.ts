@@ -1,4 +1,4 @@
-// What the kernel knows of wireless networks, over its generic netlink (linux/nl80211.h).
+// Wireless networks from the kernel, over generic netlink (linux/nl80211.h).
 
 import {
   Attributes,
@@ -13,21 +13,21 @@ import { macText } from '../lib/ip-text.ts'
 import { utf8Text } from '../lib/utf8-text.ts'
 
 export interface WifiInterface {
-  /** '' for one without a network device. */
+  /** Name; '' for an interface without a network device. */
   readonly name: string
   readonly megahertz: number
-  /** To ask for more about it. */
+  /** Attributes for further requests about it. */
   readonly id: readonly Buffer[]
 }
 
-/** The network that an interface is part of. */
+/** Network of an interface. */
 export interface WifiNetwork {
   readonly bssid: string
   readonly ssid: string
   readonly status: number
 }
 
-/** The other end of a link. Rates are in bit/s. */
+/** Remote end of a link. Rates are in bit/s. */
 export interface WifiStation {
   readonly address: string
   readonly connectedSeconds: number
@@ -55,7 +55,7 @@ const attribute = { index: 3, name: 4, address: 6, station: 21, frequency: 38, n
 /** Bytes of `struct genlmsghdr`. */
 const headerBytes = 4
 
-/** Asks the kernel; undefined where it has no wireless networks. */
+/** Wireless data from the kernel; undefined without wireless support. */
 export function kernelWifi(): WifiSource | undefined {
   const family = genericFamily('nl80211')
   if (family === undefined) return undefined
@@ -90,7 +90,7 @@ export function readInterface(message: Range): WifiInterface {
   return { name, megahertz, id }
 }
 
-/** One of a scan's networks; undefined for one that the interface is no part of. */
+/** Network in a scan result; undefined if the interface does not belong to it. */
 export function readNetwork(message: Range): WifiNetwork | undefined {
   const attributes = new Attributes()
   const inner = new Attributes()
@@ -128,7 +128,7 @@ export function readStation(message: Range): WifiStation | undefined {
     for (inner.within(attributes); inner.next(); ) {
       const { type } = inner
       if (type === 1) found.inactiveSeconds = inner.u32() / 1000
-      // The counters of 32 bits come too, and before those of 64.
+      // The 32-bit counters come too, and before those of 64 bits.
       else if (type === 2) found.receivedBytes ||= inner.u32()
       else if (type === 3) found.transmittedBytes ||= inner.u32()
       else if (type === 7) found.signalDbm = (inner.u8() << 24) >> 24
@@ -163,7 +163,7 @@ const silent: Omit<WifiStation, 'address'> = {
   beaconLoss: 0,
 }
 
-/** The kernel counts in 100 kbit/s: in 16 bits, and in 32 where it can. */
+/** Rate in bit/s; the kernel reports it in 100 kbit/s, in 16 bits, and in 32 bits if supported. */
 function readRate(info: Range): number {
   const attributes = new Attributes()
   let rate = 0

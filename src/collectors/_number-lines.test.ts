@@ -33,7 +33,7 @@ test('what is no name and number is a fault that names the file', () => {
       () => new NumberLines('/proc/x', name => families.get(name)).show(Buffer.from(text), {} as Readings),
       { message },
     )
-  check('', 'cannot read /proc/x: it has no numbers')
-  check('\n\nword\n', 'cannot read /proc/x: it has no numbers')
+  check('', 'cannot read /proc/x: no numbers found')
+  check('\n\nword\n', 'cannot read /proc/x: no numbers found')
   check('b 1\nb x\n', 'cannot read /proc/x: line 2 has no number')
 })

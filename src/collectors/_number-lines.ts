@@ -1,28 +1,28 @@
 import { Scanner } from '../lib/scanner.ts'
 import type { Family, Readings } from './collector.ts'
 
-/** Lines that are kept of a file: the longest of them have some two hundred, which change with the kernel only. */
+/** Maximum cached lines of a file: the longest files have some two hundred, which change only with the kernel. */
 const mostLines = 512
 
-/** A file of /proc whose lines are a name and a number each. */
+/** A file of /proc with a name and a number per line. */
 export class NumberLines {
   readonly #path: string
   readonly #familyOf: (name: string) => Family | undefined
   readonly #scan = new Scanner(Buffer.alloc(0))
   readonly #lines: { readonly prefix: string; readonly family: Family | undefined }[] = []
 
-  /** `path` is for messages; `familyOf` answers undefined for names that are not shown. */
+  /** `path` is for messages; `familyOf` returns undefined for names that are not shown. */
   constructor(path: string, familyOf: (name: string) => Family | undefined) {
     this.#path = path
     this.#familyOf = familyOf
   }
 
-  /** Shows all lines; a name without a number is passed over. Throws where the file holds anything else, or nothing. */
+  /** Shows all lines; a name without a number is skipped. Throws if the file has other content, or none. */
   show(bytes: Buffer, readings: Readings): void {
     const scan = this.#scan.reset(bytes)
     let found = false
     for (let line = 0; scan.line(); line++) {
-      // Lines have the same names from scrape to scrape: comparing one is cheaper than making it.
+      // Lines have the same names at each scrape: comparing a name is cheaper than creating it.
       const before = this.#lines[line]
       const isKnown = before !== undefined && scan.pass(before.prefix)
       found ||= isKnown
@@ -36,7 +36,7 @@ export class NumberLines {
       if (family !== undefined) readings.set(family, value)
       found = true
     }
-    if (!found) throw this.#fault('it has no numbers')
+    if (!found) throw this.#fault('no numbers found')
   }
 
   #fault(what: string): Error {

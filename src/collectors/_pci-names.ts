@@ -1,4 +1,4 @@
-// Names of PCI vendors, devices and classes by their numbers, from the file pci.ids (its own head describes it).
+// Names of PCI vendors, devices and classes by number, from the file pci.ids (see the header of that file).
 
 /** Lower-case hexadecimal digits without prefix. */
 export interface PciIds {
@@ -10,10 +10,10 @@ export interface PciIds {
   readonly class: string
 }
 
-/** All names of the file by keys that `pciNames` knows. What is no entry is passed over. */
+/** All names of the file by keys for `pciNames`. Other lines are skipped. */
 export function parsePciIds(text: string): ReadonlyMap<string, string> {
   const names = new Map<string, string>()
-  // Keys of the entries that lines with one tab and with two belong to.
+  // Keys of the entries above lines with one tab and with two.
   let outer = ''
   let inner = ''
   for (const line of text.split('\n')) {
@@ -36,7 +36,7 @@ export interface PciNames {
   readonly class: string
 }
 
-/** The names of a device; where there is none its number stands. */
+/** Names of a device; numbers if there are no names. */
 export function pciNames(names: ReadonlyMap<string, string>, ids: PciIds): PciNames {
   const device = `V${ids.vendor}:${ids.device}`
   const [base, sub, interfaceId] = [ids.class.slice(0, 2), ids.class.slice(2, 4), ids.class.slice(4)]

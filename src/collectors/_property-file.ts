@@ -1,12 +1,12 @@
 import { utf8Text } from '../lib/utf8-text.ts'
 import type { Tree } from './collector.ts'
 
-/** Readings after which a file that could not be read is tried again, if nothing changed before. */
+/** Readings before an unreadable file is tried again, unless something changed before. */
 const patience = 16
-/** The longest of them, an alias, has as many bytes (IFALIASZ). */
+/** Length of the longest one, an alias (IFALIASZ). */
 const mostBytes = 256
 
-/** A file of sysfs of one line. Some drivers refuse to read some, which costs twenty times as much as reading. */
+/** A one-line file of sysfs. Some drivers refuse some reads, which costs twenty times as much as a read. */
 export class PropertyFile {
   readonly #sys: Tree
   readonly #path: string
@@ -22,7 +22,7 @@ export class PropertyFile {
     this.#readingsToSkip = 0
   }
 
-  /** Undefined where it is not there, or the driver refuses. */
+  /** Number in the file; undefined if it is missing, or the driver refuses. */
   number(): number | undefined {
     const bytes = this.#bytes()
     if (bytes === undefined) return undefined
@@ -31,7 +31,7 @@ export class PropertyFile {
     return value
   }
 
-  /** '' where it is not there, or the driver refuses. */
+  /** Text of the file; '' if it is missing, or the driver refuses. */
   text(): string {
     const bytes = this.#bytes()
     return bytes === undefined ? '' : utf8Text(bytes, 0, bytes.length).trim()
@@ -42,7 +42,7 @@ export class PropertyFile {
       this.#readingsToSkip--
       return undefined
     }
-    // To ask whether it is there costs as much as reading it.
+    // An existence check costs as much as a read.
     if (!this.#isReadable && !this.#find()) return undefined
     let bytes: Buffer
     try {
@@ -62,7 +62,7 @@ export class PropertyFile {
   }
 }
 
-/** A whole number, decimal or with `0x`, and the end of its line; NaN where it is none. */
+/** A whole number, decimal or with `0x`, and the end of its line; NaN if invalid. */
 function integer(bytes: Buffer): number {
   let end = bytes.length
   if (bytes[end - 1] === 0x0a) end--

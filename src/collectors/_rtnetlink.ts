@@ -1,4 +1,4 @@
-// What collectors ask the kernel's network stack for over rtnetlink(7).
+// Requests of collectors to the kernel's network stack, over rtnetlink(7).
 
 import { Attributes, askKernel, attribute, type Message, protocols, u32 } from '../kernel/netlink.ts'
 

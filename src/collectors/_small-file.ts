@@ -4,21 +4,21 @@ import type { Tree } from './collector.ts'
 /** An attribute of /sys is a page at most. */
 const mostCharacters = 4096
 
-/** A file of one line, trimmed; perhaps empty. Throws where it cannot be read, or is no such file. */
+/** Trimmed text of a one-line file, possibly empty. Throws if it cannot be read, or has more lines. */
 export function textAt(tree: Tree, path: string): string {
   return oneLine(tree, path, tree.text(path).trim())
 }
 
-/** The same; undefined where the file is not there. */
+/** The same; undefined if the file is missing. */
 export function optionalTextAt(tree: Tree, path: string): string | undefined {
   const text = tree.find(path)
   return text === undefined ? undefined : oneLine(tree, path, text)
 }
 
-/** The same of a file that the kernel never leaves empty, as one whose text is a label's value. */
+/** The same for a file that is never empty, such as one with a label value. */
 export function someTextAt(tree: Tree, path: string): string | undefined {
   const text = optionalTextAt(tree, path)
-  if (text === '') throw new Error(`cannot read ${tree.at(path)}: it is empty`)
+  if (text === '') throw new Error(`cannot read ${tree.at(path)}: empty file`)
   return text
 }
 
@@ -28,12 +28,12 @@ function oneLine(tree: Tree, path: string, text: string): string {
   return text
 }
 
-/** The first word of a file as a decimal number. Throws where it is none, or the file cannot be read. */
+/** First word of a file as a decimal number. Throws if it is not a number, or the file cannot be read. */
 export function numberAt(tree: Tree, path: string): number {
   return parseNumber(tree, path, tree.text(path))
 }
 
-/** The same; undefined where the file is not there. */
+/** The same; undefined if the file is missing. */
 export function optionalNumberAt(tree: Tree, path: string): number | undefined {
   const text = tree.find(path)
   return text === undefined ? undefined : parseNumber(tree, path, text)

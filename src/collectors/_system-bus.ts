@@ -2,10 +2,10 @@ import { DBusClient, DBusError, type DBusRequest, parseDBusAddress } from '../li
 import type { DBusValue, DBusVariant } from '../lib/dbus-value.ts'
 import type { Host } from '../model/host.ts'
 
-/** Calls are made for so many objects at once: a bus may allow a peer no more than 128 open calls. */
+/** Maximum concurrent calls: a bus may limit a peer to 128 open calls. */
 const width = 16
 
-/** The bus of the system, where `DBUS_SYSTEM_BUS_ADDRESS` has it, or at its usual place on the host or in a container. */
+/** System bus at `DBUS_SYSTEM_BUS_ADDRESS`, or at its usual path on the host or in a container. */
 export function systemBus({ root }: Host): DBusClient {
   const usual = 'run/dbus/system_bus_socket'
   return new DBusClient({
@@ -17,7 +17,7 @@ export function systemBus({ root }: Host): DBusClient {
   })
 }
 
-/** A service on the bus, asked within one scrape. */
+/** A service on the bus, queried within one scrape. */
 export class BusService {
   readonly #client: DBusClient
   readonly #destination: string
@@ -33,7 +33,7 @@ export class BusService {
     return this.#client.call({ ...request, destination: this.#destination }, this.#signal)
   }
 
-  /** A property of this type; undefined where the service refuses it, or has it as another. */
+  /** Property of this type; undefined if the service refuses, or has another type. */
   async property(path: string, owner: string, name: string, type: string): Promise<DBusValue | undefined> {
     try {
       const [variant] = await this.call({
@@ -53,7 +53,7 @@ export class BusService {
   }
 }
 
-/** Reads objects, some at a time. Rejects with the first that fails. */
+/** Reads objects, several at a time. Rejects with the first error. */
 export async function readAll<T>(objects: readonly T[], read: (object: T) => Promise<void>): Promise<void> {
   let next = 0
   const work = async () => {

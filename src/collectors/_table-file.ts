@@ -1,7 +1,7 @@
 import { Scanner } from '../lib/scanner.ts'
 import type { Tree } from './collector.ts'
 
-/** A text file of the kernel's that a collector reads anew at each scrape. Faults in it name it. */
+/** A text file of the kernel, read at each scrape. Errors have its path. */
 export class TableFile extends Scanner {
   readonly #tree: Tree
   readonly #path: string
@@ -12,19 +12,19 @@ export class TableFile extends Scanner {
     this.#path = path
   }
 
-  /** Reads the file and stands before its first line. Throws where it cannot be read. */
+  /** Reads the file and moves before its first line. Throws if it cannot be read. */
   read(): this {
     return this.reset(this.#tree.bytes(this.#path))
   }
 
-  /** The next word as a number of things or of bytes, 0 or more. Throws where it is none. */
+  /** Next word as a number, 0 or more. Throws if it is not a number. */
   count(): number {
     const value = this.number()
     if (value >= 0 && value < Number.POSITIVE_INFINITY) return value
     throw this.fault('a number is missing')
   }
 
-  /** An error in words about what is in the file. */
+  /** Error about the content of the file. */
   fault(what: string): Error {
     return new Error(`cannot read ${this.#tree.at(this.#path)}: ${what}`)
   }

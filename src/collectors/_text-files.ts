@@ -1,4 +1,4 @@
-// Where text files are: near, or on a file system that may hang.
+// Access to text files on local file systems, and on those that may hang.
 
 import { closeSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { posix } from 'node:path'
@@ -12,16 +12,16 @@ export interface TextFile {
   readonly mtimeSeconds: number
 }
 
-/** What is read of directories, wherever they are. All reject with an error that says why. */
+/** Access to directories and files. All methods reject with an error with a reason. */
 export interface Access {
   /** Names in rising order. */
   list(directory: string): Promise<readonly string[]>
   read(path: string, mostBytes: number): Promise<TextFile>
-  /** Equal texts mean the same content. Undefined: nobody can tell. */
+  /** Stamp of the content: equal stamps mean equal content. Undefined if unknown. */
   stamp?(path: string): string | undefined
 }
 
-/** A file of this age does not change any more without a new time of its change (of some ms). */
+/** Age, in milliseconds, from which each change of a file has a new modification time. */
 const settledMs = 1000
 
 const near: Access = {
@@ -42,7 +42,7 @@ const near: Access = {
   },
 }
 
-/** Gives up when the signal comes. */
+/** Access to files that may hang; gives up at the signal. */
 export function farAway(files: FarFiles, signal: AbortSignal): Access {
   return {
     list: directory => untilAborted(files.list(posix.resolve(directory)), signal),
@@ -50,7 +50,7 @@ export function farAway(files: FarFiles, signal: AbortSignal): Access {
   }
 }
 
-/** Near or far, as each path is. */
+/** Access by the file system of each path. */
 export function nearOrFar(paths: FarPaths, far: () => Access): Access {
   const of = (path: string) => (paths.has(path) ? far() : near)
   return {
@@ -74,14 +74,14 @@ async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T
   }
 }
 
-/** The part of a path with wildcards that has none. */
+/** Part of a path before its first wildcard. */
 function withoutWildcards(pattern: string): string {
   const parts = pattern.split('/')
   const first = parts.findIndex(part => /[*?[\\]/.test(part))
   return first < 0 ? pattern : parts.slice(0, first).join('/') || (pattern.startsWith('/') ? '/' : '.')
 }
 
-/** What a path with `*`, `?` and `[a-z]` stands for; itself where it matches nothing. */
+/** Matches of a path with `*`, `?` and `[a-z]`; the path itself without matches. */
 export async function expand(pattern: string, access: Access): Promise<readonly string[]> {
   const parts = pattern.split('/')
   const first = parts.findIndex(part => /[*?[\\]/.test(part))
@@ -101,7 +101,7 @@ export async function expand(pattern: string, access: Access): Promise<readonly 
   return found.length > 0 ? found : [pattern]
 }
 
-/** Undefined where brackets do not close. */
+/** Undefined if a bracket is not closed. */
 function matching(part: string): RegExp | undefined {
   let source = ''
   for (let i = 0; i < part.length; i++) {

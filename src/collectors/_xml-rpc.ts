@@ -1,4 +1,4 @@
-// Answers of XML-RPC (xmlrpc.com/spec, 1999), as far as daemons that tell of themselves use it.
+// Responses of XML-RPC (xmlrpc.com/spec, 1999), as far as daemons use it for their state.
 
 export type XmlRpcValue =
   | string
@@ -7,15 +7,15 @@ export type XmlRpcValue =
   | readonly XmlRpcValue[]
   | ReadonlyMap<string, XmlRpcValue>
 
-/** Values within values: real answers have three levels. */
+/** Maximum nesting; real responses have three levels. */
 const mostDepth = 16
 
-/** A call without parameters. */
+/** Document of a call without parameters. */
 export function xmlRpcCall(method: string): string {
   return `<?xml version="1.0"?><methodCall><methodName>${method}</methodName><params></params></methodCall>`
 }
 
-/** The value that a call returned. Throws, in words, where the text is no such answer, or tells of a fault. */
+/** Result of a call. Throws an error with a reason for an invalid response, or a fault response. */
 export function parseXmlRpc(text: string): XmlRpcValue {
   const plain = text.replace(/^\s*<\?xml[^<>]*\?>/, '').replace(/<([A-Za-z][\w.]{0,60}) ?\/>/g, '<$1></$1>')
   const reader = new Reader(plain)
@@ -30,11 +30,11 @@ export function parseXmlRpc(text: string): XmlRpcValue {
 
 function fail(fault: XmlRpcValue): never {
   const what = fault instanceof Map ? fault.get('faultString') : undefined
-  throw new Error(`it answered with a fault: ${String(what ?? 'without a reason').slice(0, 200)}`)
+  throw new Error(`fault response: ${String(what ?? 'no reason given').slice(0, 200)}`)
 }
 
 function readValue(reader: Reader, depth: number): XmlRpcValue {
-  if (depth > mostDepth) throw new Error('its answer is nested too deeply')
+  if (depth > mostDepth) throw new Error('invalid response: nested too deeply')
   return reader.inside('value', () => {
     const type = reader.next
     // Text without a type is a string.
@@ -73,12 +73,10 @@ function scalar(type: string, text: string): XmlRpcValue {
   if (/^(int|i4|i8)$/.test(type) && /^[-+]?\d{1,19}$/.test(word)) return Number(word)
   if (type === 'boolean' && /^[01]$/.test(word)) return word === '1'
   if (type === 'double' && /^[-+]?\d{1,40}(\.\d{1,40})?$/.test(word)) return Number(word)
-  throw new Error(
-    `its answer has the value ${JSON.stringify(word.slice(0, 40))} of the type ${type.slice(0, 40)}`,
-  )
+  throw new Error(`invalid response: value ${JSON.stringify(word.slice(0, 40))} of type ${type.slice(0, 40)}`)
 }
 
-/** Walks over tags and texts. There are no attributes, comments or sections of other kinds in such answers. */
+/** Reads tags and texts. Responses have no attributes, comments or other sections. */
 class Reader {
   readonly #text: string
   #at = 0
@@ -87,14 +85,14 @@ class Reader {
     this.#text = text
   }
 
-  /** Name of the tag that opens next, past white space; '' where text or a closing tag comes first. */
+  /** Name of the next opening tag, after white space; '' if text or a closing tag comes first. */
   get next(): string {
     const tag = /<([A-Za-z][\w.]{0,60})>/y
     tag.lastIndex = this.#pastSpace()
     return tag.exec(this.#text)?.[1] ?? ''
   }
 
-  /** What `read` makes of the content of a tag. */
+  /** Result of `read` for the content of a tag. */
   inside<T>(tag: string, read: () => T): T {
     this.#take(`<${tag}>`)
     const value = read()
@@ -111,13 +109,13 @@ class Reader {
   }
 
   end(): void {
-    if (this.#pastSpace() < this.#text.length) throw new Error('its answer goes on after its end')
+    if (this.#pastSpace() < this.#text.length) throw new Error('invalid response: data after the end')
   }
 
   #take(tag: string): void {
     const start = this.#pastSpace()
     if (!this.#text.startsWith(tag, start))
-      throw new Error(`its answer is no XML-RPC: ${tag.slice(0, 40)} is not where it should be`)
+      throw new Error(`invalid XML-RPC response: unexpected ${tag.slice(0, 40)}`)
     this.#at = start + tag.length
   }
 

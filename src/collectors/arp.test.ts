@@ -21,7 +21,7 @@ test('devices are chosen', async () => {
   assert.deepEqual(await shown({ device_exclude: '^br-' }), ['node_arp_entries{device="eth0"} 2'])
   await assert.rejects(
     shown({ device_include: 'a', device_exclude: 'b' }),
-    /include and exclude are both given/,
+    /include and exclude are both set/,
   )
 })
 
@@ -29,10 +29,10 @@ test('an empty table has no entries, and what is no table is an error', async t 
   const header = 'IP address       HW type     Flags       HW address            Mask     Device\n'
   const read = (table: string) => readWith(arp, { netlink: false }, treeOf(t, { 'proc/net/arp': table }))
   assert.deepEqual(await read(header), { lines: [], outcome: 'success', reason: '' })
-  assert.match((await read(`${header}192.0.2.1 0x1 0x2\n`)).reason, /a line has not 6 words/)
+  assert.match((await read(`${header}192.0.2.1 0x1 0x2\n`)).reason, /a line does not have 6 fields/)
   assert.match(
     (await read(`${header}192.0.2.1 0x1 0x2 02:00 * eth0 more\n`)).reason,
-    /a line has not 6 words/,
+    /a line does not have 6 fields/,
   )
   assert.equal((await readWith(arp, { netlink: false }, treeOf(t, {}))).outcome, 'failed')
   await survivesJunk(t, arp, ['proc/net/arp'], { netlink: false })

@@ -23,8 +23,8 @@ export const arp = collector({
   metrics: [entries],
   options: {
     device_include: key(regex, '', 'Regular expression for devices to show; empty for all.'),
-    device_exclude: key(regex, '', 'Regular expression for devices to leave out; empty for none.'),
-    netlink: key(boolean, true, 'Asks over netlink instead of reading /proc/net/arp.'),
+    device_exclude: key(regex, '', 'Regular expression for devices to exclude; empty for none.'),
+    netlink: key(boolean, true, 'Reads over netlink instead of /proc/net/arp.'),
   },
   start: ({ device_include, device_exclude, netlink }, { host }) => {
     const shows = deviceFilter({ include: device_include, exclude: device_exclude }, 'arp')
@@ -64,7 +64,7 @@ function countLines(bytes: Buffer): ReadonlyMap<string, number> {
     scan.skip(columns - 1)
     const device = scan.text()
     if (device === '' || !scan.done)
-      throw new Error(`cannot read /proc/net/arp: a line has not ${columns} words`)
+      throw new Error(`cannot read /proc/net/arp: a line does not have ${columns} fields`)
     counts.set(device, (counts.get(device) ?? 0) + 1)
   }
   return counts

@@ -172,7 +172,7 @@ export const bcache = collector({
 
 function readBacking(sys: Tree, path: string, name: string, uuid: string, readings: Readings): void {
   for (const [file, family] of backingFiles) readings.set(family, sizeAt(sys, `${path}/${file}`), name, uuid)
-  // Kernels from 5.19 on do not count it.
+  // Not counted since Linux 5.19.
   const ahead = `${path}/stats_total/cache_readaheads`
   const count = sys.exists(ahead) ? sizeAt(sys, ahead) : 0
   if (count !== 0) readings.set(readaheads, count, name, uuid)
@@ -196,7 +196,7 @@ function readCache(
     )
 }
 
-/** Lines `name: value`, of which those are wanted whose name has a family; all of these must be there. */
+/** Reads lines `name: value` with names that have a family; all of them must exist. */
 function readNamed(
   sys: Tree,
   path: string,
@@ -228,8 +228,8 @@ function sizeAt(sys: Tree, path: string): number {
 }
 
 /**
- * A number as bch_hprint() of the kernel writes it: with a letter for a power of 1024, and a fraction that is in
- * 1024ths of ten. Its part behind the point is lost where there is no letter.
+ * A number from bch_hprint() of the kernel: with a letter for a power of 1024, and a fraction in
+ * 1024ths of ten. Without a letter, the fraction is dropped.
  */
 function sizeOf(text: string, where: string): number {
   const [, sign, whole, fraction = '0', letter = ''] = /^(-?)(\d+)(?:\.(\d+))?([kMGTPEZY]?)$/.exec(text) ?? []

@@ -78,7 +78,7 @@ export const bcachefs = collector({
     return {
       collect(readings) {
         const uuids = sys.list(root)
-        if (uuids.length === 0) throw new NoData('/sys/fs/bcachefs has nothing: no bcachefs is mounted')
+        if (uuids.length === 0) throw new NoData('/sys/fs/bcachefs is empty: no bcachefs is mounted')
         for (const uuid of uuids) {
           const path = `${root}/${uuid}`
           readings.set(info, 1, uuid)
@@ -126,7 +126,7 @@ function readDevice(sys: Tree, path: string, device: string, uuid: string, readi
     else if (operation !== '')
       readings.setAll(ioDone, countOf(value, sys.at(`${path}/io_done`)), [name, device, operation, uuid])
   }
-  // One section since the file system was made, another one since the errors were last reset.
+  // One section since the file system was created, another one since the last reset.
   const sections = (sys.find(`${path}/io_errors`) ?? '').split(/^IO errors since /m)
   const all = sections.find(section => section.startsWith('filesystem creation'))
   for (const [type, value] of all === undefined ? [] : pairs(all))
@@ -171,7 +171,7 @@ function sizeAt(sys: Tree, path: string): number {
   return text === undefined ? 0 : sizeOf(text, sys.at(path))
 }
 
-/** A number with a letter for a power of 1024, which also numbers that are no sizes have. */
+/** A number with a letter for a power of 1024, also for numbers that are not sizes. */
 function sizeOf(text: string | undefined, where: string): number {
   const [, number, letter = ''] = /^([\d.]+)([kmgtpe]?)$/i.exec(text ?? '') ?? []
   const power = letter === '' ? 0 : 'kmgtpe'.indexOf(letter.toLowerCase()) + 1

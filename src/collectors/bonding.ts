@@ -12,7 +12,7 @@ export const bonding = collector({
   metrics: [slaves, active],
   start: (_options, { host: { sys } }) => ({
     collect(readings) {
-      // A bond may go while it is read: then there is none of this reading rather than half of it.
+      // A bond may disappear during the reading: then it is omitted rather than shown in part.
       const bonds = words(read(sys, 'class/net/bonding_masters')).map(master => {
         const states = words(read(sys, `class/net/${master}/bonding/slaves`)).map(slave =>
           state(sys, master, slave),
@@ -29,11 +29,11 @@ export const bonding = collector({
 
 function read(sys: Tree, path: string): string {
   const text = sys.find(path)
-  if (text === undefined) throw new NoData(`there is no ${sys.at(path)}: no network device is bonded`)
+  if (text === undefined) throw new NoData(`${sys.at(path)} not found: no network device is bonded`)
   return text
 }
 
-/** `lower_` is how current kernels name the link to a device, `slave_` how Linux before 3.14 did. */
+/** State of a slave; its link is `lower_…`, or `slave_…` in Linux before 3.14. */
 function state(sys: Tree, master: string, slave: string): string {
   const path = (prefix: string) => `class/net/${master}/${prefix}_${slave}/bonding_slave/mii_status`
   return sys.find(path('lower')) ?? read(sys, path('slave'))

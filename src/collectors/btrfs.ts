@@ -43,7 +43,7 @@ const deviceErrors = counter('btrfs_device_errors_total', 'Errors of a device, b
 })
 
 const sectorBytes = 512
-/** Bytes on disks for one of data, by layout. */
+/** Bytes on disk per byte of data, by layout. */
 const copies = new Map([
   ['single', 1],
   ['raid0', 1],
@@ -58,7 +58,7 @@ const parityDevices = new Map([
   ['raid6', 2],
 ])
 
-/** Mounted btrfs file systems, from /sys/fs/btrfs/<uuid>, and by ioctl what that does not tell of their devices. */
+/** Mounted btrfs file systems, from /sys/fs/btrfs/<uuid>, and more about their devices by ioctl. */
 export const btrfs = collector({
   name: 'btrfs',
   summary: 'Btrfs file systems',
@@ -112,7 +112,7 @@ export const btrfs = collector({
 function showFilesystem(sys: Tree, path: string, uuid: string, devices: number, readings: Readings): void {
   readings.set(info, 1, optionalTextAt(sys, `${path}/label`) ?? '', uuid)
   readings.set(globalReserve, numberAt(sys, `${path}/allocation/global_rsv_size`), uuid)
-  // Kernels before 6.0 do not have it.
+  // Since Linux 6.0.
   const commit = sys.find(`${path}/commit_stats`) ?? ''
   const told = (key: string) => Number(new RegExp(`^${key} (\\d+)$`, 'm').exec(commit)?.[1] ?? 0)
   readings.set(commits, told('commits'), uuid)
@@ -145,7 +145,7 @@ function ratioOf(mode: string, devices: number): number {
   return devices > parity ? devices / (devices - parity) : 0
 }
 
-/** Devices by UUID of their file system, of those that could be asked over one of their mounts. */
+/** Devices by UUID of their file system, for file systems that can be queried over one of their mounts. */
 function devicesByUuid(mounts: MountTable, log: Logger): ReadonlyMap<string, readonly BtrfsDevice[]> {
   const found = new Map<string, readonly BtrfsDevice[]>()
   const native = loadNative()
@@ -163,8 +163,8 @@ function devicesByUuid(mounts: MountTable, log: Logger): ReadonlyMap<string, rea
         closeSync(fd)
       }
     } catch (error) {
-      // Another mount of it may be open to this process; without any, /sys tells the sizes.
-      log.debug('cannot ask a btrfs for its devices', { path: path.toString(), error: errorText(error) })
+      // Another mount of it may be accessible; otherwise /sys has the sizes.
+      log.debug('cannot read the devices of a btrfs', { path: path.toString(), error: errorText(error) })
     }
   }
   return found
@@ -174,7 +174,7 @@ function mountsOf(mounts: MountTable, log: Logger): readonly Mount[] {
   try {
     return mounts.read()
   } catch (error) {
-    log.debug('cannot look for the mounts of btrfs', { error: errorText(error) })
+    log.debug('cannot find btrfs mounts', { error: errorText(error) })
     return []
   }
 }

@@ -7,7 +7,7 @@ const blocks = gauge(
   { labels: ['node', 'size', 'zone'] },
 )
 
-/** How far free memory is in pieces, from /proc/buddyinfo (proc(5)). */
+/** Fragmentation of free memory, from /proc/buddyinfo (proc(5)). */
 export const buddyinfo = collector({
   name: 'buddyinfo',
   summary: 'Free blocks of memory by size',
@@ -21,14 +21,14 @@ export const buddyinfo = collector({
         file.read()
         let found = false
         while (file.line()) {
-          if (file.text() !== 'Node') throw file.fault('a line does not begin with a node')
+          if (file.text() !== 'Node') throw file.fault('a line does not start with a node')
           const node = file.text().replace(/,$/, '')
           file.skip() // "zone"
           const zone = file.text()
           for (let size = 0; !file.done; size++) readings.set(blocks, file.count(), node, String(size), zone)
           found = true
         }
-        if (!found) throw file.fault('it is empty')
+        if (!found) throw file.fault('empty file')
       },
     }
   },

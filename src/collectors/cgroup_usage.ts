@@ -12,13 +12,13 @@ const memoryBytes = gauge('cgroup_memory_usage_bytes', 'Memory that the processe
   labels: ['cgroup'],
 })
 
-/** Groups that are shown; those beyond, in the order of their names, are not. */
+/** Maximum number of groups shown, in order of their names. */
 const mostGroups = 500
-/** How long the list of groups is good for. */
+/** Validity of the list of groups, in milliseconds. */
 const listMs = 10_000
 const mostDepth = 16
 
-/** CPU and memory of leaf control groups, version 1 and 2 (cgroups(7)). Beyond the replaced exporter. */
+/** CPU and memory of leaf control groups, version 1 and 2 (cgroups(7)). Not in the replaced exporter. */
 export const cgroup_usage = collector({
   name: 'cgroup_usage',
   summary: 'CPU time and memory of leaf control groups',
@@ -37,7 +37,7 @@ export const cgroup_usage = collector({
           accounts = accountsOf(host)
         }
         if (accounts.length === 0)
-          throw new NoData('no control groups that account for CPU or memory are mounted')
+          throw new NoData('no control groups with CPU or memory accounting are mounted')
         for (const { tree, groups, cpu, memory } of accounts)
           for (const { name, directory } of groups) {
             const seconds = cpu === undefined ? undefined : cpuOf(tree, `${directory}/${cpu}`, scan)
@@ -50,7 +50,7 @@ export const cgroup_usage = collector({
   },
 })
 
-/** A hierarchy of control groups and the files in it that tell. */
+/** A hierarchy of control groups, and its files to read. */
 interface Account {
   readonly tree: Tree
   readonly groups: readonly Group[]
@@ -59,13 +59,13 @@ interface Account {
 }
 
 interface Group {
-  /** Below the hierarchy's root: `/system.slice/ssh.service`. */
+  /** Path below the hierarchy's root: `/system.slice/ssh.service`. */
   readonly name: string
-  /** Below the tree's root. */
+  /** Path below the tree's root. */
   readonly directory: string
 }
 
-/** Where CPU and memory are accounted for: version 2 where it has the controllers, else those of version 1. */
+/** Hierarchies with CPU and memory accounting: version 2 if it has the controllers, otherwise version 1. */
 function accountsOf(host: Host): readonly Account[] {
   const mounts = cgroupMounts(host)
   const found: Account[] = []
@@ -74,7 +74,7 @@ function accountsOf(host: Host): readonly Account[] {
   if (unified) {
     const { tree, directory } = unified
     const controllers = new Set((tree.find(`${directory}/cgroup.controllers`) ?? '').split(' '))
-    // Processor time is accounted for in every group (cpu.stat), whether or not the controller is on.
+    // CPU time is accounted in every group (cpu.stat), even without the controller.
     const cpu = controllers.has('cpu') || !mounts.some(({ controllers }) => controllers.has('cpuacct'))
     const memory = controllers.has('memory')
     if (cpu || memory) {
@@ -107,13 +107,13 @@ function accountsOf(host: Host): readonly Account[] {
 interface Mount {
   readonly version: 1 | 2
   readonly tree: Tree
-  /** Below the tree's root. */
+  /** Path below the tree's root. */
   readonly directory: string
-  /** Of version 1. */
+  /** Controllers of version 1. */
   readonly controllers: ReadonlySet<string>
 }
 
-/** Mounted hierarchies, from /proc/1/mounts or, where that is not to be read, /proc/self/mounts (fstab(5)). */
+/** Mounted hierarchies, from /proc/1/mounts or, if that is unreadable, /proc/self/mounts (fstab(5)). */
 function cgroupMounts({ proc, root, sys }: Host): readonly Mount[] {
   const text = proc.find('1/mounts') ?? proc.find('self/mounts') ?? ''
   const found: Mount[] = []
@@ -123,7 +123,7 @@ function cgroupMounts({ proc, root, sys }: Host): readonly Mount[] {
     const path = at
       .replace(/\\([0-7]{3})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 8)))
       .replace(/^\/+/, '')
-    // Of files below /sys those that are wanted again stay open, which costs a fifth.
+    // Files below /sys that are read repeatedly stay open, which costs a fifth.
     const inSys = path.startsWith('sys/') && root.at('sys') === sys.root
     found.push({
       version: type === 'cgroup2' ? 2 : 1,
@@ -135,7 +135,7 @@ function cgroupMounts({ proc, root, sys }: Host): readonly Mount[] {
   return found
 }
 
-/** Groups without groups below them, in the order of their names. */
+/** Groups without child groups, in order of their names. */
 function leaves(tree: Tree, top: string): readonly Group[] {
   const found: Group[] = []
   const walk = (name: string, depth: number): boolean => {

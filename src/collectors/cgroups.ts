@@ -18,7 +18,7 @@ export const cgroups = collector({
     return {
       collect(readings) {
         file.read().line()
-        if (!file.starts('#subsys_name')) throw file.fault('its columns are not known')
+        if (!file.starts('#subsys_name')) throw file.fault('unknown columns')
         while (file.line()) {
           const name = file.text()
           file.skip() // hierarchy

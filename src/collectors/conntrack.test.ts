@@ -31,7 +31,7 @@ test('without connection tracking there is no data', async t => {
     rmSync(`${root}/${path}`)
     const { outcome, reason } = await readWith(conntrack, {}, root)
     assert.equal(outcome, 'no_data', path)
-    assert.match(reason, /connections are not tracked/)
+    assert.match(reason, /connection tracking is not active/)
   }
 })
 

@@ -5,7 +5,7 @@ import { collector, gauge, NoData, type Tree } from './collector.ts'
 const entries = gauge('nf_conntrack_entries', 'Connections that are tracked now.')
 const limit = gauge('nf_conntrack_entries_limit', 'Connections that can be tracked at most.')
 
-/** Columns of the table that are shown, counted from 0, in rising order. */
+/** Shown columns of the table, from 0, in rising order. */
 const columns = [
   [2, gauge('nf_conntrack_stat_found', 'Look-ups that found an entry, since the start.')],
   [4, gauge('nf_conntrack_stat_invalid', 'Packets that could not be tracked, since the start.')],
@@ -35,7 +35,9 @@ export const conntrack = collector({
         readings.set(entries, parameter(host.proc, 'count'))
         readings.set(limit, parameter(host.proc, 'max'))
         const path = 'net/stat/nf_conntrack'
-        const sums = sumColumns(scan.reset(bytesOrNoData(host.proc, path, 'connections are not tracked')))
+        const sums = sumColumns(
+          scan.reset(bytesOrNoData(host.proc, path, 'connection tracking is not active')),
+        )
         columns.forEach(([, family], i) => {
           readings.set(family, sums[i]!)
         })
@@ -47,11 +49,11 @@ export const conntrack = collector({
 function parameter(proc: Tree, name: string): number {
   const path = `sys/net/netfilter/nf_conntrack_${name}`
   const value = proc.number(path)
-  if (value === undefined) throw new NoData(`there is no ${proc.at(path)}: connections are not tracked`)
+  if (value === undefined) throw new NoData(`${proc.at(path)} not found: connection tracking is not active`)
   return value
 }
 
-/** The shown columns, each summed over the lines, one of which is a CPU. */
+/** Shown columns, each summed over the lines, one per CPU. */
 function sumColumns(scan: Scanner): readonly number[] {
   const sums = columns.map(() => 0)
   const broken = () =>

@@ -61,9 +61,9 @@ const modes = ['user', 'nice', 'system', 'idle', 'iowait', 'irq', 'softirq', 'st
 const guestModes = ['user', 'nice'] as const
 const columns = modes.length + guestModes.length
 const idle = modes.indexOf('idle')
-/** Of /proc/stat, on all processors that the agent runs on (proc(5), USER_HZ). */
+/** Ticks of /proc/stat, on all architectures of the agent (proc(5), USER_HZ). */
 const ticksPerSecond = 100
-/** Idle time that falls by less is a flaw of the kernel's accounting; by more, the CPU was replaced. */
+/** A smaller decrease of idle time is a kernel bug in the accounting; a larger one means that the CPU was replaced. */
 const resetTicks = 3 * ticksPerSecond
 
 /** Time, state and description of CPUs, from /proc/stat, /proc/cpuinfo and /sys/devices/system/cpu. */
@@ -85,17 +85,17 @@ export const cpu = collector({
     frequency,
   ],
   options: {
-    guest: key(boolean, true, 'Shows time of guests.'),
+    guest: key(boolean, true, 'Shows guest time.'),
     info: key(boolean, false, 'Shows `cpu_info`.'),
     info_flags_include: key(
       regex,
       '',
-      'Regular expression for CPU flags to show, which switches `info` on; empty for none.',
+      'Regular expression for CPU flags to show; enables `info`; empty for none.',
     ),
     info_bugs_include: key(
       regex,
       '',
-      'Regular expression for CPU bugs to show, which switches `info` on; empty for none.',
+      'Regular expression for CPU bugs to show; enables `info`; empty for none.',
     ),
   },
   flags: {
@@ -128,14 +128,14 @@ function patternOf(source: string): RegExp | undefined {
   return source === '' ? undefined : linearRegExp(source)
 }
 
-/** Of one CPU, in ticks by column of /proc/stat: the most that was seen. */
+/** Maximum times of one CPU so far, in ticks by column of /proc/stat. */
 interface Time {
   readonly number: string
   readonly ticks: Float64Array
   round: number
 }
 
-/** Times never go back, unless a CPU was replaced: hot-plugging and some kernels make them. */
+/** Times that never decrease, unless a CPU was replaced: hot-plugging and some kernels decrease them. */
 class Times {
   readonly #file: TableFile
   readonly #guest: boolean
@@ -164,7 +164,7 @@ class Times {
       this.#advance(time.ticks)
       this.#show(readings, time)
     }
-    if (count === 0) throw file.fault('it has no CPUs')
+    if (count === 0) throw file.fault('no CPUs found')
     if (count < this.#byName.size)
       for (const [name, { round }] of this.#byName) if (round < this.#round) this.#byName.delete(name)
   }
@@ -193,7 +193,7 @@ class Times {
   }
 }
 
-/** Numbers of the CPUs that are isolated, each time they are asked for. */
+/** Function that reads the numbers of isolated CPUs. */
 function isolation(sys: Tree): () => readonly string[] {
   const path = 'devices/system/cpu/isolated'
   let text = ''
@@ -208,7 +208,7 @@ function isolation(sys: Tree): () => readonly string[] {
   }
 }
 
-/** What /sys says of CPUs: how often they were slowed down, and which are online. Its files are looked for once. */
+/** CPU state from /sys: throttling counts, and which CPUs are online. Files are searched once. */
 class States {
   readonly #sys: Tree
   #cpus: readonly Cpu[] = []
@@ -233,7 +233,7 @@ class States {
     for (const { number, value } of this.#online) readings.set(online, value, number)
   }
 
-  /** One file for each core and each processor: their threads and cores all show the same. */
+  /** One file for each core and each processor: all their threads have equal values. */
   #find(cpus: readonly Cpu[]) {
     const sys = this.#sys
     const found = new Map<string, { family: Family; path: string; labels: string[] }>()
@@ -251,7 +251,7 @@ class States {
     return [...found.values()]
   }
 
-  /** Nothing where the first CPU cannot be switched off, as the exporter that is replaced has it. */
+  /** Nothing if the first CPU cannot be switched off, as in the replaced exporter. */
   #states(cpus: readonly Cpu[]) {
     const first = cpus[0]
     if (first === undefined || !this.#sys.exists(`${first.path}/online`)) return []
@@ -262,11 +262,11 @@ class States {
   }
 }
 
-/** Shows what /proc/cpuinfo says (arch/x86/kernel/cpu/proc.c, arch/arm64/kernel/cpuinfo.c). */
+/** Shows /proc/cpuinfo (arch/x86/kernel/cpu/proc.c, arch/arm64/kernel/cpuinfo.c). */
 function description(host: Host, flags: RegExp | undefined, bugs: RegExp | undefined) {
   return (readings: Readings): void => {
     const all = parseCpuinfo(host.proc.text('cpuinfo'))
-    if (all.length === 0) throw new Error(`cannot read ${host.proc.at('cpuinfo')}: it has no CPUs`)
+    if (all.length === 0) throw new Error(`cannot read ${host.proc.at('cpuinfo')}: no CPUs found`)
     for (const fields of all) {
       const of = (name: string) => fields.get(name) ?? ''
       const number = of('processor')
@@ -297,7 +297,7 @@ function showMatches(readings: Readings, family: Family, words = '', pattern?: R
   for (const word of words.split(' ')) if (word !== '' && pattern.test(word)) readings.set(family, 1, word)
 }
 
-/** The fields of each processor by name. What stands before the first or after an empty line belongs to none. */
+/** Fields of each processor by name. Lines before the first one, or after an empty line, belong to none. */
 export function parseCpuinfo(text: string): readonly ReadonlyMap<string, string>[] {
   const all: Map<string, string>[] = []
   let current: Map<string, string> | undefined

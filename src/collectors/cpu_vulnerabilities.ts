@@ -8,10 +8,10 @@ const vulnerability = gauge(
 )
 const directory = 'devices/system/cpu/vulnerabilities'
 
-/** Flaws of CPUs, from /sys/devices/system/cpu/vulnerabilities (kernel, admin-guide/hw-vuln). */
+/** CPU vulnerabilities, from /sys/devices/system/cpu/vulnerabilities (kernel, admin-guide/hw-vuln). */
 export const cpu_vulnerabilities = collector({
   name: 'cpu_vulnerabilities',
-  summary: 'Known flaws of CPUs and what is done about them',
+  summary: 'CPU vulnerabilities and their mitigations',
   source: '/sys/devices/system/cpu/vulnerabilities',
   enabledByDefault: false,
   metrics: [vulnerability],
@@ -20,7 +20,7 @@ export const cpu_vulnerabilities = collector({
       for (const name of sys.list(directory)) {
         const text = someTextAt(sys, `${directory}/${name}`)
         if (text === undefined)
-          throw new Error(`cannot read ${sys.at(`${directory}/${name}`)}: not for this process`)
+          throw new Error(`cannot read ${sys.at(`${directory}/${name}`)}: permission denied`)
         const { state, mitigation } = parseVulnerability(text)
         readings.set(vulnerability, 1, name, mitigation, state)
       }
@@ -28,7 +28,7 @@ export const cpu_vulnerabilities = collector({
   }),
 })
 
-/** What stands before the first colon, comma or semicolon, where it is a state that the kernel has; else unknown. */
+/** State before the first colon, comma or semicolon, if it is a known one; otherwise unknown. */
 export function parseVulnerability(text: string): { readonly state: string; readonly mitigation: string } {
   const parts = /^(not affected|vulnerable|mitigation|unknown)[:;,]?\s*(.*)$/i.exec(text)
   if (parts === null) return { state: 'unknown', mitigation: text }

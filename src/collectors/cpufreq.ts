@@ -58,7 +58,7 @@ const governor = gauge('cpu_scaling_governor', 'Whether a rule for the frequency
   labels: ['cpu', 'governor'],
 })
 
-/** What one CPU said. */
+/** Readings of one CPU. */
 interface Frequencies {
   readonly number: string
   /** In Hz, in the order of `attributes`. */
@@ -108,7 +108,7 @@ export const cpufreq = collector({
 function offlineCpus(sys: Tree): ReadonlySet<string> {
   const path = 'devices/system/cpu/offline'
   const text = sys.find(path)
-  if (text === undefined) throw new NoData(`there is no ${sys.at(path)}`)
+  if (text === undefined) throw new NoData(`${sys.at(path)} not found`)
   return new Set(parseCpus(text, sys.at(path)).map(String))
 }
 
@@ -127,13 +127,13 @@ function frequencies(
 
 function hertz(sys: Tree, path: string): number | undefined {
   const text = sys.find(path)
-  // A driver that does not know it at the moment says so.
+  // A driver may not know the frequency now.
   if (text === undefined || text === '<unknown>') return undefined
   if (!/^\d{1,15}$/.test(text)) throw new Error(`cannot read ${sys.at(path)}: not a number of kHz`)
   return Number(text) * 1000
 }
 
-/** Words of a file. All CPUs have the same as a rule, so that they are seldom taken apart. */
+/** Words of a file. All CPUs usually have the same, so that they are rarely parsed. */
 function lists(sys: Tree): (path: string) => readonly string[] {
   let last = ''
   let words: readonly string[] = []

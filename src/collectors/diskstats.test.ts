@@ -73,7 +73,7 @@ test('devices are chosen by name', async () => {
   assert.deepEqual(await devices({ device_exclude: ['^(loop|sd)'] }), ['dm-0', 'nvme1n1'])
   await assert.rejects(
     devices({ device_include: ['a'], device_exclude: ['b'] }),
-    /diskstats: include and exclude are both given/,
+    /diskstats: include and exclude are both set/,
   )
 })
 
@@ -95,8 +95,8 @@ test('a host without block devices is a success, junk is not', async t => {
     (await read('8 0 sda 1 2 x 4 5 6 7 8 9 10 11\n')).reason,
     /diskstats: no number in the line of sda/,
   )
-  assert.match((await read('what is this\n')).reason, /diskstats: a line names no device/)
-  assert.match((await read('8 0\n')).reason, /diskstats: a line names no device/)
+  assert.match((await read('what is this\n')).reason, /diskstats: a line has no device/)
+  assert.match((await read('8 0\n')).reason, /diskstats: a line has no device/)
   const { outcome, reason } = await readWith(diskstats, {}, treeOf(t, {}))
   assert.equal(outcome, 'failed')
   assert.match(reason, /ENOENT.*diskstats/)

@@ -22,7 +22,7 @@ const mapperInfo = gauge(
   'Names of a device of the device mapper. The value is 1.',
   { labels: ['device', 'lv_layer', 'lv_name', 'name', 'uuid', 'vg_name'] },
 )
-/** By the property of the udev database that says it. */
+/** Families by property of the udev database. */
 const ataFamilies = new Map([
   [
     'ID_ATA_WRITE_CACHE',
@@ -49,7 +49,7 @@ function disk(metric: string, unit: string, direction?: 'read' | 'write'): Famil
   return { labels, otel: { name: `system.disk.${metric}`, unit, kind: 'counter', attributes, ...constant } }
 }
 
-/** The columns of /proc/diskstats behind the name, in their order (Documentation/admin-guide/iostats.rst). */
+/** Columns of /proc/diskstats after the name, in order (Documentation/admin-guide/iostats.rst). */
 const columns: readonly (readonly [family: Family, factor: number])[] = [
   [
     counter(
@@ -141,21 +141,21 @@ const columns: readonly (readonly [family: Family, factor: number])[] = [
   ],
 ]
 
-/** Kernels before 2.6.25 wrote fewer columns for partitions, of another meaning. */
+/** Minimum columns; Linux before 2.6.25 has fewer for partitions, with other meanings. */
 const fewestColumns = 11
 
-/** Names and properties of a device are read again after this time. */
+/** Validity of names and properties of a device, in milliseconds. */
 const factsLastMs = 60_000
 
-/** Longer lines of a record of udev are none that it wrote. */
+/** Maximum length of a line in a udev record. */
 const longestProperty = 4096
 
 const defaultExclude = ['^(z?ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\\d+n\\d+p)\\d+$']
 
-/** Work of block devices from /proc/diskstats, and what udev found out about them. */
+/** I/O of block devices from /proc/diskstats, and their properties from udev. */
 export const diskstats = collector({
   name: 'diskstats',
-  summary: 'Input and output of block devices',
+  summary: 'I/O of block devices',
   source: '/proc/diskstats',
   enabledByDefault: true,
   metrics: [...columns.map(([family]) => family), info, filesystemInfo, mapperInfo, ...ataFamilies.values()],
@@ -179,7 +179,7 @@ export const diskstats = collector({
           const minor = scan.number()
           const name = scan.text()
           if (Number.isNaN(major + minor) || name === '')
-            throw new Error('cannot read /proc/diskstats: a line names no device')
+            throw new Error('cannot read /proc/diskstats: a line has no device')
           if (!shows(name)) continue
           const count = readColumns(scan, values, name)
           if (count < fewestColumns) continue
@@ -204,7 +204,7 @@ export const diskstats = collector({
   },
 })
 
-/** Reads the numbers of a line; answers how many there were. */
+/** Reads the numbers of a line. Returns their count. */
 function readColumns(scan: Scanner, into: Float64Array, name: string): number {
   let count = 0
   for (; count < into.length && !scan.done; count++) {
@@ -217,7 +217,7 @@ function readColumns(scan: Scanner, into: Float64Array, name: string): number {
 
 type Fact = readonly [family: Family, value: number, labels: readonly string[]]
 
-/** A device with what hardly changes about it. */
+/** A device with its rarely changing properties. */
 class Device {
   round = 0
   readonly #name: string

@@ -1,6 +1,6 @@
 import { collector, type Family, gauge, NoData } from './collector.ts'
 
-/** Labels in rising order; where the file has another name, that. */
+/** Labels in rising order, with the file name if it differs. */
 const labels: readonly (readonly [label: string, file?: string])[] = [
   ['bios_date'],
   ['bios_release'],
@@ -39,17 +39,17 @@ const mostCharacters = 4096
 
 const directory = 'class/dmi/id'
 
-/** What the firmware says about the machine, from /sys/class/dmi/id (SMBIOS). It stays the same until the next start. */
+/** Firmware data about the machine, from /sys/class/dmi/id (SMBIOS). It is constant until the next boot. */
 export const dmi = collector({
   name: 'dmi',
-  summary: 'Maker and model of the machine',
+  summary: 'Vendor and model of the machine',
   source: '/sys/class/dmi/id',
   enabledByDefault: true,
   metrics: [infoWith(labels.map(([label]) => label))],
   start: (_options, { host: { sys } }) => {
     let known: { readonly info: Family; readonly values: readonly string[] } | undefined
     const read = () => {
-      const nothing = new NoData(`there is nothing in ${sys.at(directory)}: the firmware has no DMI`)
+      const nothing = new NoData(`${sys.at(directory)} is empty: the firmware has no DMI`)
       if (!sys.exists(directory)) throw nothing
       // Serial numbers are for root only: their labels are not there for others.
       const found = labels.flatMap(([label, file = label]) => {

@@ -53,7 +53,7 @@ export const dmmultipath = collector({
   metrics: [info, active, size, paths, activePaths, failedPaths, pathState],
   start: (_options, { host: { sys } }) => ({
     collect(readings) {
-      if (!sys.exists('block')) throw new NoData('/sys/block is not there: the kernel has no block devices')
+      if (!sys.exists('block')) throw new NoData('/sys/block not found: the kernel has no block devices')
       for (const name of sys.list('block')) {
         if (!name.startsWith('dm-')) continue
         const path = `block/${name}`
@@ -66,7 +66,7 @@ export const dmmultipath = collector({
         const slaves = sys.list(`${path}/slaves`)
         let good = 0
         for (const slave of slaves) {
-          // Not all drivers tell it: virtio and DASD do not.
+          // Not all drivers report it: virtio and DASD do not.
           const state = optionalTextAt(sys, `block/${slave}/device/state`) ?? 'unknown'
           if (working.has(state)) good++
           readings.set(pathState, 1, device, slave, state)

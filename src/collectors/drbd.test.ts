@@ -37,7 +37,13 @@ test('a kernel without DRBD has no data, junk is an error', async t => {
   const { outcome, reason } = await readWith(drbd, {}, treeOf(t, {}))
   assert.equal(outcome, 'no_data')
   assert.match(reason, /has no DRBD/)
-  assert.match((await read('version: 8.4.11\n 0: cs:x ns:many\n')).reason, /drbd: ns of drbd0 is no number/)
-  assert.match((await read('version: 8.4.11\n 0: cs:x ro:Primary\n')).reason, /drbd: ro of drbd0 is no pair/)
+  assert.match(
+    (await read('version: 8.4.11\n 0: cs:x ns:many\n')).reason,
+    /drbd: ns of drbd0 is not a number/,
+  )
+  assert.match(
+    (await read('version: 8.4.11\n 0: cs:x ro:Primary\n')).reason,
+    /drbd: ro of drbd0 is not a pair/,
+  )
   await survivesJunk(t, drbd, ['proc/drbd'])
 })

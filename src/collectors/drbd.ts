@@ -4,10 +4,10 @@ import { collector, counter, type Family, gauge, NoData } from './collector.ts'
 const labels = ['device']
 const kibibyte = 1024
 
-/** By the key of /proc/drbd (drbdsetup(8), "performance indicators"). */
+/** Families by key of /proc/drbd (drbdsetup(8), "performance indicators"). */
 const numbers: ReadonlyMap<string, readonly [family: Family, factor: number]> = new Map([
   ['ns', [counter('drbd_network_sent_bytes_total', 'Bytes sent to the peer.', { labels }), kibibyte]],
-  // In KiB too, but the exporter that is replaced shows the number as it is, and so do those who divide by it.
+  // Also in KiB, but the replaced exporter shows the number unchanged, and queries rely on it.
   [
     'nr',
     [
@@ -42,7 +42,7 @@ const numbers: ReadonlyMap<string, readonly [family: Family, factor: number]> = 
   ['oos', [gauge('drbd_out_of_sync_bytes', 'Bytes known to differ from the peer.', { labels }), kibibyte]],
 ])
 
-/** States of both nodes, and the word that makes one of them 1. */
+/** States of both nodes, and the word for 1. */
 const pairs: ReadonlyMap<string, readonly [family: Family, good: string]> = new Map([
   [
     'ro',
@@ -77,9 +77,9 @@ export const drbd = collector({
   metrics: [...[...numbers.values(), ...pairs.values()].map(([family]) => family), connected],
   start: (_options, { host }) => ({
     collect(readings) {
-      if (!host.proc.exists('drbd')) throw new NoData('/proc/drbd is not there: the kernel has no DRBD 8')
+      if (!host.proc.exists('drbd')) throw new NoData('/proc/drbd not found: the kernel has no DRBD 8')
       const text = host.proc.text('drbd')
-      if (!text.startsWith('version:')) throw new Error('cannot read /proc/drbd: it tells no version')
+      if (!text.startsWith('version:')) throw new Error('cannot read /proc/drbd: no version')
       let device = ''
       for (const [, key, value] of text.matchAll(/(?<!\S)([^\s:]+):([^\s:]*)(?!\S)/g) as Iterable<
         readonly [string, string, string]
@@ -91,11 +91,12 @@ export const drbd = collector({
         else if (number !== undefined) {
           const reading = decimal(value)
           if (Number.isNaN(reading))
-            throw new Error(`cannot read /proc/drbd: ${key} of ${device} is no number`)
+            throw new Error(`cannot read /proc/drbd: ${key} of ${device} is not a number`)
           readings.set(number[0], reading * number[1], device)
         } else if (pair !== undefined) {
           const [local, remote] = value.split('/')
-          if (remote === undefined) throw new Error(`cannot read /proc/drbd: ${key} of ${device} is no pair`)
+          if (remote === undefined)
+            throw new Error(`cannot read /proc/drbd: ${key} of ${device} is not a pair`)
           readings.set(pair[0], local === pair[1] ? 1 : 0, device, 'local')
           readings.set(pair[0], remote === pair[1] ? 1 : 0, device, 'remote')
         } else if (key === 'cs') readings.set(connected, value === 'Connected' ? 1 : 0, device)

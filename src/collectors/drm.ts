@@ -95,7 +95,7 @@ export const drm = collector({
   }),
 })
 
-/** Whether the driver is amdgpu. Throws where nothing tells which one it is. */
+/** Whether the driver is amdgpu. Throws if the driver is unknown. */
 function hasDriver(sys: Tree, device: string): boolean {
   try {
     return sys.text(`${device}/uevent`).includes('DRIVER=amdgpu')

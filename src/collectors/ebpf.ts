@@ -28,14 +28,14 @@ const openFds = gauge(
 
 /** Upper bounds in microseconds. */
 const bounds = [50, 100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1e6]
-/** Names that are shown by themselves. */
+/** Maximum names with their own series. */
 const mostNames = 50
-/** Open connections are looked at no oftener: it takes 0.2 µs each, whoever asks how often. */
+/** Minimum interval of reading open connections, in milliseconds: it takes 0.2 µs each. */
 const connectionsMs = 10_000
-/** Of some 50,000 processes; those beyond are not counted. */
+/** Bytes for some 50,000 processes; more are not counted. */
 const mostBytes = 1024 * 1024
 
-/** What the kernel alone can count, read by BPF programs (bpf/host.bpf.c). Beyond the replaced exporter. */
+/** Counts available only in the kernel, by BPF programs (bpf/host.bpf.c). Not in the replaced exporter. */
 export const ebpf = collector({
   name: 'ebpf',
   summary: 'Round-trip times and retransmissions of TCP, and open files by process name',
@@ -43,7 +43,7 @@ export const ebpf = collector({
   enabledByDefault: true,
   metrics: [rtt, retransmits, openFds],
   start: (_options, { withoutEbpf }) => {
-    if (withoutEbpf !== undefined) return nothing(new NoData(`nothing is read by eBPF: ${withoutEbpf}`))
+    if (withoutEbpf !== undefined) return nothing(new NoData(`no eBPF metrics: ${withoutEbpf}`))
     const loaded = load()
     return 'reason' in loaded ? { ...nothing(new NoData(loaded.reason)), failure: loaded } : reader(loaded)
   },
@@ -62,7 +62,7 @@ interface Loaded {
   readonly object: BpfObject
   readonly connections: LinkHandle
   readonly processes: LinkHandle
-  /** The programs' variables. */
+  /** Variables of the programs. */
   readonly counted: Float64ArrayLike
 }
 
@@ -75,7 +75,7 @@ function load(): Loaded | NotLoaded {
   const native = loadNative()
   if (native instanceof Unsupported) return native
   const path = findAsset('host.bpf.o')
-  if (path === undefined) return { reason: 'cannot find host.bpf.o', hint: 'install the package anew' }
+  if (path === undefined) return { reason: 'host.bpf.o not found', hint: 'reinstall the package' }
   let object: BpfObject | undefined
   try {
     object = BpfObject.load(native, readFileSync(path), {
@@ -126,7 +126,7 @@ function reader({ native, object, connections, processes, counted }: Loaded): Re
   }
 }
 
-/** Open files by name of the process: those with most, and `other` for the rest. `bytes` are `svc_process` records. */
+/** Open files by process name: the names with the most, and `other` for the rest. `bytes` are `svc_process` records. */
 export function mostOpen(bytes: Buffer): readonly (readonly [name: string, files: number])[] {
   const byName = new Map<string, number>()
   for (let at = 0; at + svcProcess.size <= bytes.length; at += svcProcess.size) {
@@ -143,7 +143,7 @@ export function mostOpen(bytes: Buffer): readonly (readonly [name: string, files
   let rest = 0
   for (const [, files] of sorted.slice(mostNames)) rest += files
   const shown = new Map(sorted.slice(0, mostNames))
-  // A process may have the name, too.
+  // A process may have this name too.
   if (sorted.length > mostNames) shown.set('other', (shown.get('other') ?? 0) + rest)
   return [...shown]
 }

@@ -36,7 +36,7 @@ const channelUncorrected = counter(
   channelLabels,
 )
 
-/** Of controllers alone: theirs are those of all rows and channels. */
+/** Options of controllers only: their errors include those of all rows and channels. */
 function errorsOf(type: string): FamilyOptions {
   return {
     labels: ['controller'],
@@ -52,10 +52,10 @@ function errorsOf(type: string): FamilyOptions {
 
 const directory = 'devices/system/edac/mc'
 
-/** Errors of memory, from /sys/devices/system/edac/mc (Linux, Documentation/admin-guide/RAS). */
+/** Memory errors, from /sys/devices/system/edac/mc (Linux, Documentation/admin-guide/RAS). */
 export const edac = collector({
   name: 'edac',
-  summary: 'Errors of memory',
+  summary: 'Memory errors',
   source: '/sys/devices/system/edac/mc',
   enabledByDefault: true,
   metrics: [corrected, uncorrected, rowCorrected, rowUncorrected, channelCorrected, channelUncorrected],
@@ -81,7 +81,7 @@ function readRow(sys: Tree, path: string, controller: string, row: string, readi
   for (const [file, channel] of numbered(sys, path, /^ch(\d+)_ce_count$/)) {
     const labels = [channel, controller, row, dimmLabel(sys, `${path}/ch${channel}_dimm_label`)]
     readings.setAll(channelCorrected, numberAt(sys, `${path}/${file}`), labels)
-    // Some drivers do not tell errors beyond correction by channel.
+    // Some drivers do not report uncorrectable errors by channel.
     const count = optionalNumberAt(sys, `${path}/ch${channel}_ue_count`)
     if (count !== undefined) readings.setAll(channelUncorrected, count, labels)
   }
@@ -99,7 +99,7 @@ function numbered(
   })
 }
 
-/** What the board calls the module, with what drivers write (`mc#0csrow#1channel#0`) made readable. */
+/** Label of the module, with the default of drivers (`mc#0csrow#1channel#0`) made readable. */
 function dimmLabel(sys: Tree, path: string): string {
   const text = optionalTextAt(sys, path)
   return text === undefined

@@ -6,10 +6,10 @@ const available = gauge('entropy_available_bits', 'Entropy that random numbers c
 })
 const poolSize = gauge('entropy_pool_size_bits', 'Most entropy that the kernel keeps.', { unit: 'bit' })
 
-/** The pool of entropy, from /proc/sys/kernel/random (random(4)). */
+/** Entropy pool, from /proc/sys/kernel/random (random(4)). */
 export const entropy = collector({
   name: 'entropy',
-  summary: 'The pool of entropy',
+  summary: 'Entropy pool',
   source: '/proc/sys/kernel/random',
   enabledByDefault: true,
   metrics: [available, poolSize],

@@ -40,7 +40,7 @@ test('devices that tell nothing are no failure; that there are none is one', {
   assert.deepEqual([lines, outcome], [[], 'success'])
   assert.equal((await readWith(ethtool, {}, treeOf(t, {}))).outcome, 'no_data')
   const { reason } = await readWith(ethtool, {}, treeOf(t, { 'sys/class/net/bonding_masters': '' }))
-  assert.equal(reason, 'cannot find a network device')
+  assert.equal(reason, 'no network device found')
 })
 
 /** The structures that a driver fills in with its statistics. */

@@ -17,7 +17,7 @@ const info = gauge('ethtool_info', 'Driver and firmware of a network device. The
 })
 
 const labels = ['device']
-/** Statistics that nearly all drivers have, by their names there. */
+/** Statistics of nearly all drivers, by name. */
 const common: Readonly<Record<string, Family>> = {
   rx_bytes: untyped('ethtool_received_bytes_total', 'Bytes that a network device received.', { labels }),
   rx_dropped: untyped(
@@ -45,7 +45,7 @@ const settings = { command: 1, bytes: 44 } as const
 const driver = { command: 3, bytes: 196, statistics: 180 } as const
 const strings = { command: 0x1b, header: 12, bytes: 32, statistics: 1 } as const
 const statistics = { command: 0x1d, header: 8, bytes: 8 } as const
-/** More statistics than that are not what they seem. */
+/** Maximum plausible number of statistics. */
 const mostStatistics = 32_768
 
 /** Drivers, link modes and statistics of network devices, over the ioctl SIOCETHTOOL (ethtool(8)). */
@@ -70,7 +70,7 @@ export const ethtool = collector({
       collect(readings) {
         const native = nativeForNetlink()
         const devices = netDevices(host.sys)
-        if (devices.length === 0) throw new Error('cannot find a network device')
+        if (devices.length === 0) throw new Error('no network device found')
         for (const device of devices.filter(shows)) {
           for (const show of [showSettings, showDriver]) {
             try {
@@ -78,9 +78,9 @@ export const ethtool = collector({
             } catch (error) {
               const { code } = error as NodeJS.ErrnoException
               if (code === undefined) throw error
-              // A driver may refuse any of it, and most of those without hardware do.
+              // A driver may refuse any request, as most without hardware do.
               const level = code === 'ENOTSUP' ? 'debug' : 'warn'
-              tell(level, `${device} ${code}`, 'a network device does not tell', { device, error })
+              tell(level, `${device} ${code}`, 'cannot query a network device', { device, error })
             }
           }
         }
@@ -120,7 +120,7 @@ function showStatistics(
   known: FamilyOf,
 ): void {
   if (count === 0) return
-  if (count > mostStatistics) throw new Error(`cannot read ${device}: it has ${count} statistics`)
+  if (count > mostStatistics) throw new Error(`cannot read ${device}: too many statistics (${count})`)
   const names = Buffer.alloc(strings.header + count * strings.bytes)
   names.writeUInt32LE(strings.command)
   names.writeUInt32LE(strings.statistics, 4)
@@ -134,14 +134,14 @@ function showStatistics(
     readings.set(family, value, device)
 }
 
-/** Statistics whose names become one are left out, all of them: nobody could tell which is which. */
+/** Statistics to show. All that end up with the same name are left out, as they would be ambiguous. */
 export function shownStatistics(
   names: Buffer,
   values: Buffer,
   count: number,
   known: FamilyOf,
 ): readonly (readonly [family: Family, value: number])[] {
-  // By name: names that differ in their case are different families of one name.
+  // By name: names that differ only in case would be different families of one name.
   const shown = new Map<string, readonly [Family, number] | undefined>()
   for (let i = 0; i < count; i++) {
     const name = textAt(names, strings.header + i * strings.bytes)
@@ -160,12 +160,12 @@ function textAt(bytes: Buffer, at: number): string {
   return utf8Text(bytes, at, zero < 0 || zero > at + strings.bytes ? at + strings.bytes : zero)
 }
 
-/** Runs of what cannot be in a metric's name, with the underscores around them, become one underscore. */
+/** Metric name: runs of invalid characters, with underscores around them, become one underscore. */
 function plainName(name: string): string {
   return name.replace(/_*[^0-9A-Za-z_]+_*/g, '_')
 }
 
-/** `rx` and `tx` are written out, as in the exporter that is replaced. */
+/** Family of a statistic; `rx` and `tx` are written out, as in the replaced exporter. */
 export function statisticFamily(name: string): Family {
   const metric = name
     .toLowerCase()

@@ -1,11 +1,11 @@
 import type { Family } from '../model/collector.ts'
 
-/** Different names that a collector may find in what it reads: more is not what it takes it for. */
+/** Maximum names in the data of a collector; more are not plausible. */
 const most = 32_768
 
 /**
- * Families that are named by what a collector reads, each made once. `make` answers undefined for names that are not
- * shown. Throws where there are too many names.
+ * Families with names from the data of a collector, each created once. `make` returns undefined for names that are not
+ * shown. Throws for too many names.
  */
 export function families(make: (name: string) => Family | undefined): (name: string) => Family | undefined {
   const known = new Map<string, Family | undefined>()

@@ -25,7 +25,10 @@ const info = gauge('fibrechannel_info', 'What a Fibre Channel host is and can; a
   labels: facts.map(({ file }) => file),
 })
 
-/** Counters that the semantic conventions have, by name. Frames with an error have one of several, which are counted too. */
+/**
+ * Counters in the semantic conventions, by name. Frames with an error have one of several errors, which are also
+ * counted.
+ */
 const conventions: Readonly<Record<string, OtelName>> = {
   rx_frames: convention('hw.network.packets', '{packet}', { 'network.io.direction': 'receive' }),
   tx_frames: convention('hw.network.packets', '{packet}', { 'network.io.direction': 'transmit' }),
@@ -73,7 +76,7 @@ const counters = [
   }),
 }))
 
-/** What drivers say of counters that they do not have: a 64-bit -1 (Linux, scsi_transport_fc.h). */
+/** Value of unsupported counters: a 64-bit -1 (Linux, scsi_transport_fc.h). */
 const notCounted = 2 ** 64
 
 const directory = 'class/fc_host'
@@ -89,7 +92,7 @@ export const fibrechannel = collector({
     collect(readings) {
       const names = sys.list(directory)
       if (names.length === 0 && !sys.exists(directory))
-        throw new NoData(`there is no ${sys.at(directory)}: no Fibre Channel host is here`)
+        throw new NoData(`${sys.at(directory)} not found: no Fibre Channel host`)
       for (const name of names) readHost(sys, name, readings)
     },
   }),
@@ -99,7 +102,7 @@ function readHost(sys: Tree, name: string, readings: Readings): void {
   const path = `${directory}/${name}`
   const values = facts.map(({ file, hex }) => {
     if (file === 'fc_host') return name
-    // Drivers leave out what they do not know.
+    // Drivers omit unknown values.
     const text = optionalTextAt(sys, `${path}/${file}`) ?? ''
     return hex && text.length > 2 ? text.slice(2) : text
   })

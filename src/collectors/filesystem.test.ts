@@ -148,7 +148,7 @@ test('options that contradict each other are refused with their names', async t 
     assert.rejects(readWith(filesystem, options, hostWith(t, root)), message)
   await check(
     { fs_types_exclude: 'a', fs_types_include: 'b' },
-    /^Error: fs_types_exclude and fs_types_include exclude/,
+    /^Error: fs_types_exclude and fs_types_include are mutually exclusive/,
   )
   await check({ ignored_fs_types: ['a'], fs_types_include: 'b' }, /ignored_fs_types and fs_types_include/)
   await check(

@@ -63,9 +63,9 @@ const defaultTypes =
 const defaultPoints =
   '^/(dev|proc|run/credentials/.+|sys|var/lib/docker/.+|var/lib/containers/storage/.+)($|/)'
 
-/** A scrape waits no longer than this for mounts that may hang, */
+/** Maximum wait of a scrape for mounts that may hang, in milliseconds, */
 const patienceMs = 500
-/** and for those that were asked by the one before it, and owe their answer since. */
+/** and for those that have not responded since the scrape before. */
 const owingPatienceMs = 50
 const timedOut = 'mountpoint timeout'
 
@@ -153,19 +153,19 @@ export const filesystem = collector({
   },
 })
 
-/** A mount that is shown. */
+/** A shown mount. */
 interface Shown {
   readonly mount: Mount
-  /** Its file system, by device number, and its path byte by byte. */
+  /** Device number of its file system, and bytes of its path. */
   readonly key: string
-  /** Label values of a mount that answers. */
+  /** Label values of a responding mount. */
   readonly labels: readonly string[]
   readonly info: readonly string[]
-  /** Another mount with the same labels came before: only the device number may differ. */
+  /** Whether an earlier mount has the same labels: only the device number may differ. */
   readonly repeats: boolean
 }
 
-/** What a file system answers: its numbers, or why there are none. */
+/** Answer of a file system: its numbers, or the reason why there are none. */
 type Answer = FileSystemStats | string
 
 function show(readings: Readings, { mount, labels, info, repeats }: Shown, answer: Answer): void {
@@ -197,7 +197,7 @@ function local(path: Buffer): Answer {
   }
 }
 
-/** One of the same mounts, and those that differ in their device numbers alone as repeats. */
+/** Mounts without duplicates; those that differ only in their device numbers are repeats. */
 function withoutRepeats(mounts: readonly Mount[]): readonly Shown[] {
   const series = new Set<string>()
   const infos = new Set<string>()
@@ -221,14 +221,14 @@ interface Patterns {
   readonly include: readonly [option: string, pattern: string]
 }
 
-/** What to show. Throws where more than one option says so. `byDefault` is `exclude` where nobody wrote it. */
+/** Filter from the options. Throws if more than one is set. `byDefault` is the default of `exclude`. */
 function filter({ ignored, exclude, include }: Patterns, byDefault: string): (text: string) => boolean {
   const written = [
     ...(ignored[1].length > 0 ? [ignored[0]] : []),
     ...(exclude[1] !== '' && exclude[1] !== byDefault ? [exclude[0]] : []),
     ...(include[1] !== '' ? [include[0]] : []),
   ]
-  if (written.length > 1) throw new Error(`${written.join(' and ')} exclude each other: write one of them`)
+  if (written.length > 1) throw new Error(`${written.join(' and ')} are mutually exclusive; set one of them`)
   if (include[1] !== '') {
     const wanted = linearRegExp(include[1])
     return text => wanted.test(text)
@@ -238,7 +238,7 @@ function filter({ ignored, exclude, include }: Patterns, byDefault: string): (te
   return text => !unwanted.some(pattern => pattern.test(text))
 }
 
-/** The regular expression that an item of `ignored_fs_types` stands for; it needs no slashes where it is no name. */
+/** Regular expression of an item of `ignored_fs_types`; slashes are optional if it is not a name. */
 function typePattern(item: string): string {
   if (/^[\w.-]+$/.test(item)) return `^${item.replaceAll('.', '\\.')}$`
   return /^\/.+\/$/s.test(item) ? item.slice(1, -1) : item
@@ -247,22 +247,22 @@ function typePattern(item: string): string {
 interface FarMount {
   readonly key: string
   readonly path: Buffer
-  /** It was asked, and owes an answer. */
+  /** Whether a request is pending. */
   owes: boolean
   answer: Answer
-  /** On the clock of `performance`. */
+  /** Time of the last answer, by `performance.now()`. */
   answeredAt: number
   tookMs: number
 }
 
-/** Asks mounts that may hang: each once at a time, whatever else hangs. */
+/** Queries mounts that may hang: one request at a time for each, independent of the others. */
 class FarMounts {
   readonly #files: FarFiles
   readonly #timeoutMs: number
   readonly #mounts = new Map<string, FarMount>()
-  /** Called at each answer. */
+  /** Callbacks for each answer. */
   readonly #waiting = new Set<() => void>()
-  /** Answers since then are of this scrape, or came between it and the one before. */
+  /** Answers since this time are valid for this scrape. */
   #since = 0
   #lastEnd = 0
 
@@ -271,7 +271,7 @@ class FarMounts {
     this.#timeoutMs = timeoutMs
   }
 
-  /** Which mounts to ask from now on. */
+  /** Sets the mounts to query. */
   choose(mounts: readonly Shown[]): void {
     const byKey = new Map(mounts.map(({ key, mount }) => [key, mount.path]))
     for (const key of this.#mounts.keys()) if (!byKey.has(key)) this.#mounts.delete(key)
@@ -280,7 +280,7 @@ class FarMounts {
         this.#mounts.set(key, { key, path, owes: false, answer: timedOut, answeredAt: -1, tookMs: 0 })
   }
 
-  /** Asks those that owe no answer, and waits for all, but not for long. */
+  /** Queries mounts without a pending request, and waits briefly for all. */
   async ask(signal: AbortSignal): Promise<void> {
     const all = [...this.#mounts.values()]
     const owing = all.filter(({ owes }) => owes)
@@ -316,7 +316,7 @@ class FarMounts {
     for (const look of this.#waiting) look()
   }
 
-  /** Resolves when none of these owes an answer, after a time, or with the signal. Leaves nothing with the mounts. */
+  /** Resolves when no request is pending, after a time, or at the signal. Leaves no callback behind. */
   async #answers(mounts: readonly FarMount[], ms: number, signal: AbortSignal): Promise<void> {
     if (mounts.length === 0 || signal.aborted) return
     let end = () => {}

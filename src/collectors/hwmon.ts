@@ -27,7 +27,7 @@ const updateInterval = gauge('hwmon_update_interval_seconds', 'Time after which 
   labels,
 })
 
-/** Kinds of sensors, the beginnings of their attributes' names (Documentation/hwmon/sysfs-interface.rst). */
+/** Kinds of sensors by prefix of their attributes (Documentation/hwmon/sysfs-interface.rst). */
 const kinds: Readonly<Record<string, string>> = {
   in: 'Voltage',
   cpu: 'Voltage of a processor core',
@@ -41,10 +41,10 @@ const kinds: Readonly<Record<string, string>> = {
   intrusion: 'Opening of the chassis',
   freq: 'Frequency',
 }
-/** Makes a metric's unit of the driver's. */
+/** Conversion from the driver's unit to the metric's. */
 type Scale = (value: number) => number
 const same: Scale = value => value
-// A product has other last digits than a quotient, and users compare them with those of the replaced exporter.
+// A product, not a quotient: the last digits differ, and must be equal to those of the replaced exporter.
 const fromMilli: Scale = value => value * 0.001
 const fromMicro: Scale = value => value / 1e6
 
@@ -55,12 +55,12 @@ const chipAttributes: Readonly<Record<string, readonly [family: Family, scale: S
   update_interval: [updateInterval, fromMilli],
 }
 
-/** Attributes have one page, but no value has more than this. */
+/** Maximum length of a value. */
 const mostBytes = 128
-/** A driver may load more attributes after its chip is there. */
+/** Validity of the attributes of a chip, in milliseconds: a driver may add attributes later. */
 const keptMs = 60_000
 
-/** A sensor's attribute that is shown. */
+/** A shown attribute of a sensor. */
 interface Attribute {
   readonly path: string
   readonly family: Family
@@ -68,14 +68,14 @@ interface Attribute {
   readonly sensor: string
 }
 
-/** A chip as labels show it. */
+/** Labels of a chip. */
 interface Named {
   readonly path: string
   readonly name: string
   readonly driverName: string
 }
 
-/** What is known of a directory of /sys/class/hwmon. */
+/** Known data of a directory of /sys/class/hwmon. */
 interface Chip {
   readonly name: string
   readonly driverName: string
@@ -111,7 +111,7 @@ export const hwmon = collector({
     const known = families(familyOf)
     const scan = new Scanner(Buffer.alloc(0))
     let chips: readonly Chip[] = []
-    /** The directories and the devices that they belonged to when `chips` was made. */
+    /** Directories and their devices when `chips` was made. */
     let seen: string | undefined
     let until = 0
 
@@ -119,8 +119,8 @@ export const hwmon = collector({
       collect(readings) {
         const directories = sys.list('class/hwmon')
         if (directories.length === 0 && !sys.exists('class/hwmon'))
-          throw new NoData(`${sys.at('class/hwmon')} does not exist: the kernel knows no sensors`)
-        // The link names the device, so another one with the same number is noticed.
+          throw new NoData(`${sys.at('class/hwmon')} not found: the kernel has no sensors`)
+        // The link has the device, so a different one with the same number is noticed.
         const now = directories.map(name => `${name} ${sys.link(`class/hwmon/${name}`)}`).join('\n')
         if (now !== seen || performance.now() > until) {
           seen = undefined
@@ -132,7 +132,7 @@ export const hwmon = collector({
       },
     }
 
-    /** False: an attribute is gone. */
+    /** Shows a chip. False if an attribute is gone. */
     function show(chip: Chip, readings: Readings): boolean {
       let whole = true
       if (chip.driverName !== '') readings.set(chipNames, 1, chip.name, chip.driverName)
@@ -184,7 +184,7 @@ export const hwmon = collector({
   },
 })
 
-/** Names of the chips in these directories, each another one. */
+/** Unique names of the chips in these directories. */
 function namesOf(tree: Tree, directories: readonly string[]): readonly Named[] {
   const found = directories.flatMap(directory => {
     const path = `class/hwmon/${directory}`
@@ -194,7 +194,7 @@ function namesOf(tree: Tree, directories: readonly string[]): readonly Named[] {
     const name = (device === undefined ? '' : chipName(device)) || driverName || numberedName(tree, path)
     return [{ path, directory, name, driverName }]
   })
-  // A device may have several chips: then the driver's name tells them apart, or else the directory's.
+  // A device may have several chips: then the name of the driver, or of the directory, is added.
   const devices = counts(found.map(({ name }) => name))
   const drivers = counts(found.map(({ name, driverName }) => `${name}_${driverName}`))
   return found.map(({ path, directory, name, driverName }) => {
@@ -213,7 +213,7 @@ function counts(texts: readonly string[]): ReadonlyMap<string, number> {
 /** Paths of a chip's attributes by sensor and element. */
 function sensorsOf(tree: Tree, path: string): Map<string, Map<string, string>> {
   const sensors = new Map<string, Map<string, string>>()
-  // Drivers of old keep the attributes in the device's own directory.
+  // Old drivers have the attributes in the directory of the device.
   for (const directory of [path, `${path}/device`]) {
     for (const file of tree.list(directory)) {
       const [sensor, element] = sensorOf(file) ?? []
@@ -232,7 +232,7 @@ function numberedName(tree: Tree, path: string): string {
   return name
 }
 
-/** The first bytes of an attribute without line ends around them; undefined where it cannot be read. */
+/** First bytes of an attribute, without line ends; undefined if unreadable. */
 function textOf(tree: Tree, path: string): string | undefined {
   if (!tree.exists(path)) return undefined
   try {
@@ -249,7 +249,7 @@ function numberIn(scan: Scanner, bytes: Buffer): number {
   return scan.done ? value : Number.NaN
 }
 
-/** `temp1_crit_alarm` → `temp1` and `crit_alarm`; undefined for what is no attribute of a sensor. */
+/** `temp1_crit_alarm` → `temp1` and `crit_alarm`; undefined for other files. */
 function sensorOf(file: string): readonly [sensor: string, element: string] | undefined {
   const match = /^([^0-9]+)(\d{0,9})(?:_(.+))?$/.exec(file)
   if (match === null) return undefined
@@ -258,7 +258,7 @@ function sensorOf(file: string): readonly [sensor: string, element: string] | un
   return [`${kind}${Number(number)}`, element]
 }
 
-/** The metric of an attribute, and its scale. `hasPlain`: the sensor has an attribute without element too. */
+/** Metric and scale of an attribute. `hasPlain`: whether the sensor also has an attribute without an element. */
 function metricOf(kind: string, element: string, hasPlain: boolean): readonly [metric: string, scale: Scale] {
   const isValue = element === '' || (element === 'input' && !hasPlain)
   const name = isValue ? `hwmon_${kind}` : `hwmon_${kind}_${cleanName(element)}`
@@ -278,8 +278,8 @@ function metricOf(kind: string, element: string, hasPlain: boolean): readonly [m
 }
 
 /**
- * Sensors that the semantic conventions have, by name of the metric. They know power and energy only of what is a kind
- * of component, and a chip does not tell what its sensors are about.
+ * Sensors in the semantic conventions, by metric name. The conventions have power and energy only for a kind
+ * of component, and a chip does not report the component of its sensors.
  */
 const conventions: Readonly<Record<string, OtelName>> = {
   hwmon_temp_celsius: sensor('hw.temperature', 'Cel'),

@@ -80,7 +80,7 @@ import { xfs } from './xfs.ts'
 import { zfs } from './zfs.ts'
 import { zoneinfo } from './zoneinfo.ts'
 
-/** The host collectors of the exporter that the endpoint replaces, in the order of their names. */
+/** Host collectors of the replaced exporter, in order of their names. */
 export const collectors = [
   arp,
   bcache,
@@ -163,5 +163,5 @@ export const collectors = [
   zoneinfo,
 ] as const
 
-/** What the agent's endpoint shows beyond it, with `ebpf_enhanced`. */
+/** Collectors of svc that the replaced exporter does not have, with `ebpf_enhanced`. */
 export const beyond = [cgroup_usage, ebpf] as const

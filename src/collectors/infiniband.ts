@@ -32,7 +32,7 @@ const lifespan = gauge(
 
 const directory = 'class/infiniband'
 
-/** Of a port. Which of them there are depends on the driver and the kernel. */
+/** Counter directories of a port; they depend on the driver and the kernel. */
 const counterDirectories = [
   ['counters', portCounters],
   ['counters_ext', oldPortCounters],
@@ -63,7 +63,7 @@ export const infiniband = collector({
       collect(readings) {
         const devices = sys.list(directory)
         if (devices.length === 0 && !sys.exists(directory))
-          throw new NoData(`there is no ${sys.at(directory)}: no InfiniBand device is here`)
+          throw new NoData(`${sys.at(directory)} not found: no InfiniBand device`)
         for (const device of devices) if (shows(device)) readDevice(sys, device, readings)
       },
     }
@@ -100,7 +100,7 @@ function readPort(sys: Tree, device: string, port: string, readings: Readings): 
   if (milliseconds !== undefined) readings.set(lifespan, Math.floor(milliseconds / 1000), device, port)
 }
 
-/** A counter; undefined where the port does not have it, which some drivers say in words. */
+/** A counter; undefined if the port does not have it, which some drivers report as text. */
 function count(sys: Tree, path: string): number | undefined {
   const text = sys.find(path)
   if (text === undefined || text.includes('N/A (no PMA)')) return undefined
@@ -125,6 +125,6 @@ function rateBytes(sys: Tree, path: string): number {
 
 function required(sys: Tree, path: string): string {
   const text = optionalTextAt(sys, path)
-  if (text === undefined) throw new NoData(`there is no ${sys.at(path)}, or not for this process`)
+  if (text === undefined) throw new NoData(`${sys.at(path)} not found, or no permission to read it`)
   return text
 }

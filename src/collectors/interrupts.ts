@@ -48,7 +48,7 @@ export const interrupts = collector({
   },
 })
 
-/** Undefined for lines that are not by CPU, such as ERR. On arm64 the first number follows its colon at once. */
+/** Undefined for lines without CPU columns, such as ERR. On arm64 the first number follows its colon directly. */
 function rowOf(file: TableFile, counts: number[], cpus: number) {
   const type = file.until(':').trimStart()
   if (file.done || !/^[\w-]+$/.test(type)) throw file.fault('a line has no name')

@@ -52,7 +52,7 @@ test('real servers that do not differ in the labels are added up', async () => {
   ])
   await assert.rejects(
     readWith(ipvs, { backend_labels: 'proto,colour' }),
-    /backends of ipvs with colour: known are/,
+    /backends of ipvs with colour: known labels are/,
   )
 })
 

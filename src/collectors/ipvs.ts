@@ -14,7 +14,7 @@ const totals = [
   counter('ipvs_outgoing_bytes_total', 'Bytes that went out from services of IPVS.'),
 ]
 
-/** In rising order, as families have them. */
+/** Labels in rising order. */
 const backendLabels = [
   'local_address',
   'local_mark',
@@ -80,7 +80,7 @@ function labelsOf(option: string): readonly BackendLabel[] {
   const labels = backendLabels.filter(label => asked.delete(label))
   if (asked.size > 0)
     throw new Error(
-      `cannot label backends of ipvs with ${[...asked].join(', ')}: known are ${backendLabels.join(', ')}`,
+      `cannot label backends of ipvs with ${[...asked].join(', ')}: known labels are ${backendLabels.join(', ')}`,
     )
   return labels
 }
@@ -90,7 +90,9 @@ function parseTotals(bytes: Buffer): readonly number[] {
   const hasHead = scan.line() && scan.line() && scan.line()
   const sums = totals.map(() => scan.hex())
   if (!hasHead || sums.some(Number.isNaN) || !scan.done)
-    throw new Error('cannot read /proc/net/ip_vs_stats: the third line has not five hexadecimal numbers')
+    throw new Error(
+      'cannot read /proc/net/ip_vs_stats: the third line does not have five hexadecimal numbers',
+    )
   return sums
 }
 
@@ -101,13 +103,13 @@ interface Backend {
   weight: number
 }
 
-/** Real servers of all services; those whose labels are equal are one. */
+/** Real servers of all services; those with equal labels are summed. */
 function backends(bytes: Buffer, labels: readonly BackendLabel[]): Iterable<Backend> {
   const scan = new Scanner(bytes)
   const found = new Map<string, Backend>()
   const service = { local_address: '', local_mark: '', local_port: '0', proto: '' }
   if (!scan.line() || !scan.starts('IP Virtual Server'))
-    throw new Error('cannot read /proc/net/ip_vs: it does not begin with "IP Virtual Server"')
+    throw new Error('cannot read /proc/net/ip_vs: it does not start with "IP Virtual Server"')
   while (scan.line()) {
     const [first = '', second = '', , weight = '', active = '', inactive = ''] = scan.rest().split(/[ \t]+/)
     if (first === 'TCP' || first === 'UDP' || first === 'SCTP') {

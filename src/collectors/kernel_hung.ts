@@ -15,7 +15,7 @@ export const kernel_hung = collector({
       const count = host.proc.number(path)
       if (count === undefined)
         throw new NoData(
-          `there is no ${host.proc.at(path)}: it needs kernel 6.13 and CONFIG_DETECT_HUNG_TASK`,
+          `${host.proc.at(path)} not found: it requires Linux 6.13 and CONFIG_DETECT_HUNG_TASK`,
         )
       readings.set(tasks, count)
     },

@@ -1,6 +1,6 @@
 import { collector, counter, gauge, NoData } from './collector.ts'
 
-/** File, its family, and what its number is multiplied by. */
+/** File, family, and factor. */
 const files = [
   ['full_scans', counter('ksmd_full_scans_total', 'Times that all mergeable memory was looked through.'), 1],
   [
@@ -22,10 +22,10 @@ const files = [
   ['sleep_millisecs', gauge('ksmd_sleep_seconds', 'Time of each rest.'), 0.001],
 ] as const
 
-/** Merging of equal pages, from /sys/kernel/mm/ksm (kernel, admin-guide/mm/ksm.rst). */
+/** Merging of identical pages, from /sys/kernel/mm/ksm (kernel, admin-guide/mm/ksm.rst). */
 export const ksmd = collector({
   name: 'ksmd',
-  summary: 'Merging of equal pages of memory',
+  summary: 'Merging of identical memory pages (KSM)',
   source: '/sys/kernel/mm/ksm',
   enabledByDefault: false,
   metrics: files.map(([, family]) => family),
@@ -38,7 +38,7 @@ export const ksmd = collector({
         readings.set(family, scale === 1 ? value : value / 1000)
         found = true
       }
-      if (!found) throw new NoData(`there is no ${host.sys.at('kernel/mm/ksm')}: it needs CONFIG_KSM`)
+      if (!found) throw new NoData(`${host.sys.at('kernel/mm/ksm')} not found: it requires CONFIG_KSM`)
     },
   }),
 })

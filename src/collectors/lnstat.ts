@@ -5,7 +5,7 @@ import { families, metricName } from './families.ts'
 /** Caches of the network, from /proc/net/stat: a line of names, then one of hexadecimal numbers for each CPU. */
 export const lnstat = collector({
   name: 'lnstat',
-  summary: 'Counters of the network’s caches',
+  summary: 'Counters of network caches',
   source: '/proc/net/stat',
   enabledByDefault: false,
   metrics: [],
@@ -42,17 +42,17 @@ function parseTable(proc: Tree, path: string): Table {
   const names: string[] = []
   scan.line()
   while (!scan.done) names.push(scan.text())
-  if (names.length === 0) throw new Error(`cannot read /proc/${path}: it does not begin with names`)
+  if (names.length === 0) throw new Error(`cannot read /proc/${path}: no header line`)
   const rows: number[][] = []
   while (scan.line()) {
     const row: number[] = []
     while (!scan.done) row.push(scan.hex())
     if (row.length > names.length || row.some(Number.isNaN))
       throw new Error(
-        `cannot read /proc/${path}: line ${rows.length + 2} has not hexadecimal numbers as the first has names`,
+        `cannot read /proc/${path}: line ${rows.length + 2} does not have one hexadecimal number per column`,
       )
     rows.push(row)
   }
-  if (rows.length === 0) throw new Error(`cannot read /proc/${path}: it has no numbers`)
+  if (rows.length === 0) throw new Error(`cannot read /proc/${path}: no numbers found`)
   return { names, rows }
 }

@@ -17,7 +17,7 @@ test('the three averages are read', async () => {
 })
 
 test('what is not three numbers is an error', async t => {
-  assert.throws(() => parseLoadavg(Buffer.from('0.52 1.25')), /has not three numbers/)
+  assert.throws(() => parseLoadavg(Buffer.from('0.52 1.25')), /expected three numbers/)
   const { lines, outcome, reason } = await readWith(loadavg, {}, treeOf(t, { 'proc/loadavg': '' }))
   assert.deepEqual(lines, [])
   assert.equal(outcome, 'failed')

@@ -22,11 +22,11 @@ export const loadavg = collector({
   }),
 })
 
-/** The three averages. Throws where one is missing. */
+/** The three averages. Throws if one is missing. */
 export function parseLoadavg(bytes: Buffer): readonly [one: number, five: number, fifteen: number] {
   const scan = new Scanner(bytes)
   scan.line()
   const averages = [scan.number(), scan.number(), scan.number()] as const
-  if (averages.some(Number.isNaN)) throw new Error('cannot read /proc/loadavg: it has not three numbers')
+  if (averages.some(Number.isNaN)) throw new Error('cannot read /proc/loadavg: expected three numbers')
   return averages
 }

@@ -5,7 +5,7 @@ const sessions = gauge('logind_sessions', 'Login sessions, by seat; sessions ove
   labels: ['class', 'remote', 'seat', 'type'],
 })
 
-// Of logind 229, as in the exporter that is replaced: what came later is counted as "other".
+// Values of logind 229, as in the replaced exporter: later ones are counted as "other".
 const types = ['other', 'unspecified', 'tty', 'x11', 'wayland', 'mir', 'web']
 const classes = ['other', 'user', 'greeter', 'lock-screen', 'background']
 /** Seats, and sessions. */
@@ -37,7 +37,7 @@ export const logind = collector({
   },
 })
 
-/** Every combination, those without a session included, in which a session of an unknown seat has no place. */
+/** Counts of every combination, those without a session included. Sessions of unknown seats are not counted. */
 function countAll(
   seats: readonly string[],
   found: readonly Labels[],

@@ -73,8 +73,8 @@ test('a kernel without RAID has no data, one without arrays a success, junk is a
   assert.deepEqual(parseMdstat('Personalities : \nunused devices: <none>\n'), [])
   const fails = (text: string, message: RegExp) =>
     assert.throws(() => parseMdstat(`Personalities :\n${text}`), message)
-  fails('md1 : active raid1 sda1[0]\n', /entry of md1 is not whole/)
-  fails('md1 : active raid1 sda1[0]\n many blocks\n\n\n', /entry of md1 is not whole/)
+  fails('md1 : active raid1 sda1[0]\n', /entry of md1 is incomplete/)
+  fails('md1 : active raid1 sda1[0]\n many blocks\n\n\n', /entry of md1 is incomplete/)
   fails('md1 : active raid1 sda1[0]\n 12 blocks\n\n\n', /no number of disks in 12 blocks/)
   fails('md1 : active raid1 sda1[0]\n 12 blocks [2/1] [U_]\n recovery = soon\n\n', /no progress of md1/)
   await survivesJunk(t, mdadm, ['proc/mdstat', 'sys/block/md2/md/raid_disks'])

@@ -51,8 +51,7 @@ export const mdadm = collector({
   metrics: [state, disks, disksRequired, blocks, blocksSynced, raidDisks, degraded],
   start: (_options, { host: { proc, sys } }) => ({
     collect(readings) {
-      if (!proc.exists('mdstat'))
-        throw new NoData('/proc/mdstat is not there: the kernel has no software RAID')
+      if (!proc.exists('mdstat')) throw new NoData('/proc/mdstat not found: the kernel has no software RAID')
       for (const array of parseMdstat(proc.text('mdstat'))) showArray(array, readings)
       for (const name of sys.list('block')) if (name.startsWith('md')) showSettings(sys, name, readings)
     },
@@ -79,10 +78,9 @@ function showSettings(sys: Tree, name: string, readings: Readings): void {
   readings.set(degraded, redundant ? numberAt(sys, `${path}/degraded`) : 0, name)
 }
 
-/** The arrays of /proc/mdstat: a line with name and disks, one with blocks, and one about what runs. */
+/** Arrays of /proc/mdstat: a line with name and disks, one with blocks, and one with the current activity. */
 export function parseMdstat(text: string): readonly MdArray[] {
-  if (!text.startsWith('Personalities'))
-    throw new Error('cannot read /proc/mdstat: it tells no personalities')
+  if (!text.startsWith('Personalities')) throw new Error('cannot read /proc/mdstat: no personalities')
   const lines = text.split('\n')
   const arrays: MdArray[] = []
   for (const [i, line] of lines.entries()) {
@@ -91,7 +89,7 @@ export function parseMdstat(text: string): readonly MdArray[] {
     const status = lines[i + 1] ?? ''
     const size = /^\s*(\d+)(?!\S)/.exec(status)?.[1]
     if (told === undefined || size === undefined || lines.length <= i + 3)
-      throw new Error(`cannot read /proc/mdstat: the entry of ${name.slice(0, 64)} is not whole`)
+      throw new Error(`cannot read /proc/mdstat: the entry of ${name.slice(0, 64)} is incomplete`)
     const progress = lines[i + 2]!.includes('bitmap') ? lines[i + 3]! : lines[i + 2]!
     arrays.push({
       name,
@@ -106,7 +104,7 @@ export function parseMdstat(text: string): readonly MdArray[] {
   return arrays
 }
 
-/** What runs on an array; undefined: nothing. */
+/** Activity of an array; undefined for none. */
 function activityOf(line: string): string | undefined {
   if (line.includes('recovery')) return 'recovering'
   if (line.includes('reshape')) return 'reshaping'
@@ -122,7 +120,7 @@ function syncedBlocks(line: string, name: string): number {
 }
 
 function diskCounts(line: string, status: string): { readonly active: number; readonly required: number } {
-  // Arrays without redundancy do not tell: each disk in the line has its number in brackets.
+  // Arrays without redundancy have no such counts: each disk in the line has its number in brackets.
   if (/raid0|linear/.test(line)) return { active: count(line, '['), required: count(line, '[') }
   if (line.includes('inactive')) return { active: 0, required: 0 }
   const found = /\[(\d+)\/(\d+)\] \[[U_]+\]/.exec(status)

@@ -3,7 +3,7 @@ import { TableFile } from './_table-file.ts'
 import { collector, gauge } from './collector.ts'
 import { families } from './families.ts'
 
-/** Fields that the semantic conventions have. What they call used is the difference of two of these. */
+/** Fields in the semantic conventions. Their value `used` is the difference of two of these. */
 const conventions: Readonly<Record<string, OtelName>> = {
   'MemTotal:': memory('system.memory.limit'),
   'MemFree:': memory('system.memory.usage', { 'system.memory.state': 'free' }),
@@ -38,10 +38,10 @@ function options(field: string): FamilyOptions {
   return otel === undefined ? {} : { otel }
 }
 
-/** Use of memory, from /proc/meminfo (proc(5)): all of its fields. */
+/** Memory usage, from /proc/meminfo (proc(5)): all of its fields. */
 export const meminfo = collector({
   name: 'meminfo',
-  summary: 'Use of memory',
+  summary: 'Memory usage',
   source: '/proc/meminfo',
   enabledByDefault: true,
   metrics: [],
@@ -51,7 +51,7 @@ export const meminfo = collector({
     const nameOf = (field: string) => {
       // Active(anon): and the like.
       const parts = /^(\w+)(?:\((\w+)\))?:$/.exec(field)
-      if (parts === null) throw file.fault('a line does not begin with the name of a field')
+      if (parts === null) throw file.fault('a line does not start with a field name')
       return parts[2] === undefined ? `memory_${parts[1]}` : `memory_${parts[1]}_${parts[2]}`
     }
     const help = (field: string) => `The field ${field.slice(0, -1)} of /proc/meminfo.`
@@ -69,7 +69,7 @@ export const meminfo = collector({
           else throw file.fault('a field has an unknown unit')
           found = true
         }
-        if (!found) throw file.fault('it is empty')
+        if (!found) throw file.fault('empty file')
       },
     }
   },

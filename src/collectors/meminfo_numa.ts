@@ -4,10 +4,10 @@ import { families } from './families.ts'
 
 const directory = 'devices/system/node'
 
-/** Use of memory by NUMA node, from /sys/devices/system/node (kernel, admin-guide/numastat.rst). */
+/** Memory usage by NUMA node, from /sys/devices/system/node (kernel, admin-guide/numastat.rst). */
 export const meminfo_numa = collector({
   name: 'meminfo_numa',
-  summary: 'Use of memory by NUMA node',
+  summary: 'Memory usage by NUMA node',
   source: '/sys/devices/system/node',
   enabledByDefault: false,
   metrics: [],
@@ -32,7 +32,7 @@ export const meminfo_numa = collector({
           const node = /^node(\d+)$/.exec(name)?.[1]
           if (node === undefined) continue
           const memory = new TableFile(sys, `${directory}/${name}/meminfo`).read()
-          if (!memory.line()) throw memory.fault('it is empty')
+          if (!memory.line()) throw memory.fault('empty file')
           do {
             memory.skip(2) // "Node 0"
             const field = fieldOf(memory, /^(\w+)(?:\((\w+)\))?:$/)
@@ -42,7 +42,7 @@ export const meminfo_numa = collector({
             else throw memory.fault('a field has an unknown unit')
           } while (memory.line())
           const numastat = new TableFile(sys, `${directory}/${name}/numastat`).read()
-          if (!numastat.line()) throw numastat.fault('it is empty')
+          if (!numastat.line()) throw numastat.fault('empty file')
           do {
             const field = fieldOf(numastat, /^(\w+)$/)
             readings.set(allocations(field)!, numastat.count(), node)
@@ -55,6 +55,6 @@ export const meminfo_numa = collector({
 
 function fieldOf(file: TableFile, pattern: RegExp): string {
   const parts = pattern.exec(file.text())
-  if (parts === null) throw file.fault('a line has no name of a field')
+  if (parts === null) throw file.fault('a line has no field name')
   return parts[2] === undefined ? parts[1]! : `${parts[1]}_${parts[2]}`
 }

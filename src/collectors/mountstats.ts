@@ -56,7 +56,7 @@ const eventCounters = [
   ['pnfs_write', 'Writes over pNFS.'],
 ].map(event => event && mountCounter(`event_${event[0]}`, event[1]!))
 
-/** Numbers of a line of an operation, in its order, and how many of each are one of the family's unit. */
+/** Numbers of a line of an operation, in order, with their factors to the family's unit. */
 const operationCounters = [
   ['requests', 'Requests made, by operation.', 1],
   ['transmissions', 'Requests sent, again or for the first time, by operation.', 1],
@@ -97,7 +97,7 @@ const transportFamilies = [
 /** Requests of each NFS mount, from /proc/self/mountstats (Linux, fs/nfs/super.c, net/sunrpc/stats.c). */
 export const mountstats = collector({
   name: 'mountstats',
-  summary: 'Requests of each NFS mount',
+  summary: 'Requests by NFS mount',
   source: '/proc/self/mountstats',
   enabledByDefault: false,
   metrics: [
@@ -174,7 +174,7 @@ interface NfsMount {
   readonly operations: { readonly name: string; readonly numbers: readonly number[] }[]
 }
 
-/** All mounts in their order, undefined for those that have no statistics of NFS. */
+/** All mounts in order; undefined for those without NFS statistics. */
 function parseMountstats(text: string): readonly (NfsMount | undefined)[] {
   const mounts: (NfsMount | undefined)[] = []
   let mount: NfsMount | undefined
@@ -196,7 +196,7 @@ function parseMountstats(text: string): readonly (NfsMount | undefined)[] {
     else if (first === 'xprt:') mount.transports.push(parseTransport(rest, mount.version))
     else if (first === 'per-op') inOperations = true
   }
-  if (mounts.length === 0) throw broken('it has no mounts')
+  if (mounts.length === 0) throw broken('no mounts found')
   return mounts
 }
 
@@ -204,9 +204,9 @@ function parseMountstats(text: string): readonly (NfsMount | undefined)[] {
 function parseMount(words: readonly string[]): NfsMount | undefined {
   const [, device = '', mounted, on, point = '', , , type, version = ''] = words
   if (words[0] === 'no') return undefined
-  if (mounted !== 'mounted' || on !== 'on' || type === undefined) throw broken('a line does not name a mount')
+  if (mounted !== 'mounted' || on !== 'on' || type === undefined) throw broken('a line has no mount')
   if (version === '') return undefined
-  if (type !== 'nfs' && type !== 'nfs4') throw broken(`${type} has statistics that are not those of NFS`)
+  if (type !== 'nfs' && type !== 'nfs4') throw broken(`${type} has statistics that are not NFS statistics`)
   return {
     device,
     point,
@@ -219,7 +219,7 @@ function parseMount(words: readonly string[]): NfsMount | undefined {
   }
 }
 
-/** How many numbers a transport has, by version of the statistics. */
+/** Number of values of a transport, by version of the statistics. */
 const transportLengths: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   '1.0': { tcp: 10, udp: 7 },
   '1.1': { tcp: 13, udp: 10, rdma: 20 },
@@ -227,27 +227,27 @@ const transportLengths: Readonly<Record<string, Readonly<Record<string, number>>
 
 function parseTransport([protocol = '', ...words]: readonly string[], version: string): Transport {
   const length = transportLengths[version]?.[protocol]
-  if (length === undefined) throw broken(`transport ${protocol} is not known in version ${version}`)
+  if (length === undefined) throw broken(`unknown transport ${protocol} in version ${version}`)
   const all = numbers(words, length, 4, protocol === 'udp' ? 0 : 5)
   if (words.length > length && protocol !== 'rdma') throw broken(`transport ${protocol} has too many numbers`)
-  // UDP has no connections and so nothing of them; of RDMA the first ten are as those of TCP.
+  // UDP has no connections, so no values for them; the first ten of RDMA are those of TCP.
   if (protocol === 'udp') return { protocol, numbers: [...all.slice(0, 2), 0, 0, 0, ...all.slice(2)] }
   return { protocol, numbers: protocol === 'rdma' ? all.slice(0, 10) : all }
 }
 
-/** Throws where there are fewer. From place `timesFrom` up to `timesTo` they are times. */
+/** Numbers of a line; throws if there are fewer. Those from index `timesFrom` up to `timesTo` are times. */
 function numbers(words: readonly string[], atLeast: number, timesFrom = 0, timesTo = 0): readonly number[] {
   if (words.length < atLeast || !words.every(word => /^\d{1,20}$/.test(word)))
-    throw broken(`a line has not ${atLeast} numbers`)
+    throw broken(`a line does not have ${atLeast} numbers`)
   return words.map((word, i) => (i >= timesFrom && i < timesTo ? time(word) : Number(word)))
 }
 
-/** The kernel sums up differences of clocks, which may be negative and wrap the sum: 53 bits of it are shown. */
+/** A time: the kernel sums clock differences, which may be negative and wrap the sum, so 53 bits are shown. */
 function time(word: string): number {
   return Number(BigInt.asUintN(53, BigInt(word)))
 }
 
-/** The option `addr` of each mount (proc(5), mountinfo), '' where it has none. */
+/** Option `addr` of each mount (proc(5), mountinfo); '' if missing. */
 function serverAddresses(text: string): readonly string[] {
   return text.split('\n').map(line => /[, ]addr=([^,\s]*)/.exec(line.slice(line.indexOf(' - ')))?.[1] ?? '')
 }

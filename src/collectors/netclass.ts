@@ -8,14 +8,14 @@ import { netlinkFamilies, readLinkProperties } from './_netclass-rtnl.ts'
 import { PropertyFile } from './_property-file.ts'
 import { collector, type Family, type Readings, type Tree } from './collector.ts'
 
-/** A file below /sys/class/net/<device> whose content is a number. */
+/** A file below /sys/class/net/<device> with a number. */
 interface Property {
   readonly file: string
   readonly family: Family
   readonly scale: number
 }
 
-/** Never change while a device keeps its index and its address. */
+/** Properties that are constant while a device keeps its index and address. */
 const fixed: readonly Property[] = [
   { file: 'addr_assign_type', family: links.address_assign_type, scale: 1 },
   { file: 'dev_id', family: links.device_id, scale: 1 },
@@ -79,19 +79,19 @@ export const netclass = collector({
   },
 })
 
-/** One device and what is known about it. */
+/** One device and its known properties. */
 class Device {
   readonly #sys: Tree
   readonly #name: string
   readonly #ignoresInvalidSpeed: boolean
   readonly #files = new Map<string, PropertyFile>()
-  /** Those of `changing`, in its order. */
+  /** Files of `changing`, in its order. */
   readonly #changing: readonly PropertyFile[]
-  /** Index and address: another device may have the name next time. */
+  /** Index and address, as another device may get the name. */
   #identity = ''
   #fixed: readonly (readonly [family: Family, value: number])[] = []
   #broadcast = ''
-  /** Flags and state: with them a driver starts or stops to know a speed. */
+  /** Flags and state: a driver may know the speed only in some states. */
   #state = ''
   #index: number | undefined
   #flags: number | undefined
@@ -99,7 +99,7 @@ class Device {
   #operstate = ''
   #duplex = ''
   #alias = ''
-  /** In the order of `changing`. */
+  /** Values in the order of `changing`. */
   readonly #values: (number | undefined)[]
 
   constructor(sys: Tree, name: string, ignoresInvalidSpeed: boolean) {
@@ -110,7 +110,7 @@ class Device {
     this.#values = changing.map(() => undefined)
   }
 
-  /** False: it has gone meanwhile. */
+  /** Reads the device. False if it is gone. */
   read(): boolean {
     this.#index = this.#file('ifindex').number()
     if (this.#index === undefined && !this.#sys.exists(`class/net/${this.#name}`)) return false

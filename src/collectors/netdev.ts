@@ -10,7 +10,7 @@ import { deviceFilter } from './_device-filter.ts'
 import { eachLink, linkAttribute, linkCounters, linkHeaderBytes, linkNames } from './_rtnetlink.ts'
 import { collector, counter, type Env, type Family, gauge, type Readings } from './collector.ts'
 
-/** Name → what it counts, for families with and without the label `ifalias`. */
+/** Name → HELP text, for families with and without the label `ifalias`. */
 const counts = {
   receive_bytes: 'Bytes that a network device received.',
   receive_packets: 'Packets that a network device received.',
@@ -49,7 +49,7 @@ const counts = {
 } as const
 type Name = keyof typeof counts
 
-/** Columns of /proc/net/dev and, for each, the fields of the kernel that it adds up (dev_seq_printf_stats). */
+/** Columns of /proc/net/dev, each with the kernel fields that it sums (dev_seq_printf_stats). */
 const columns: readonly (readonly [name: Name, fields: readonly number[]])[] = [
   ['receive_bytes', [2]],
   ['receive_packets', [0]],
@@ -69,7 +69,7 @@ const columns: readonly (readonly [name: Name, fields: readonly number[]])[] = [
   ['transmit_compressed', [22]],
 ]
 const summed = [...columns, ['receive_nohandler', [23]] as const]
-/** Names of the columns where finer ones are asked for and the file has none. */
+/** Names of the columns in detailed mode, if the file has no finer ones. */
 const detailedColumns: Readonly<Partial<Record<Name, Name>>> = {
   receive_errs: 'receive_errors',
   receive_drop: 'receive_dropped',
@@ -81,7 +81,7 @@ const addressInfo = gauge('network_address_info', 'Addresses of network devices.
   labels: ['address', 'device', 'netmask', 'scope'],
 })
 
-/** The counters that the semantic conventions have. Of two names of one thing only one is shown. */
+/** Counters in the semantic conventions; only one of two names for the same value is used. */
 const conventions: Readonly<Partial<Record<Name, OtelName>>> = {
   receive_bytes: traffic('io', 'By', 'receive'),
   transmit_bytes: traffic('io', 'By', 'transmit'),
@@ -112,7 +112,7 @@ const conventions: Readonly<Partial<Record<Name, OtelName>>> = {
   transmit_window_errors: errors('window', 'transmit'),
 }
 
-/** What the adapter says went wrong, by kind. */
+/** Options of error counters, by kind. */
 function errors(type: string, direction: 'receive' | 'transmit'): OtelName {
   return {
     name: 'hw.errors',
@@ -171,7 +171,10 @@ export const netdev = collector({
     const families = label_ifalias ? byAlias : byDevice
     const addon = options.netlink ? loadNative() : undefined
     if (addon instanceof Unsupported)
-      log.warn('network counters are read from /proc/net/dev', { reason: addon.reason, hint: addon.hint })
+      log.warn('reading network counters from /proc/net/dev instead of netlink', {
+        reason: addon.reason,
+        hint: addon.hint,
+      })
     const read =
       addon === undefined || addon instanceof Unsupported
         ? fileReader(host, families, { shows, isDetailed, isAliased: label_ifalias })
@@ -207,7 +210,7 @@ function linkReader(families: Families, { shows, isDetailed, isAliased }: Reader
         else if (attributes.type === linkAttribute.alias && isAliased) alias = attributes.text()
         else if (attributes.type === linkAttribute.counters) {
           hasCounters = true
-          // Before Linux 4.6 the last field is not there.
+          // The last field exists since Linux 4.6.
           const known = Math.min(values.length, attributes.length >> 3)
           for (let i = 0; i < values.length; i++) values[i] = i < known ? attributes.u64(i * 8) : 0
         }
@@ -227,17 +230,17 @@ function fileReader(host: Env['host'], families: Families, { shows, isDetailed, 
   return (readings: Readings): void => {
     scan.reset(host.proc.bytes('net/dev'))
     if (!scan.line() || !scan.line() || !scan.starts(' face |bytes'))
-      throw new Error('cannot read /proc/net/dev: it has not its two lines of headers')
+      throw new Error('cannot read /proc/net/dev: two header lines expected')
     const devices: [name: string, values: number[]][] = []
     while (scan.line()) {
       const device = scan.until(':').trim()
       const values = shown.map(() => scan.number())
       if (device === '' || values.some(Number.isNaN))
-        throw new Error(`cannot read /proc/net/dev: a line has no device or not ${shown.length} numbers`)
+        throw new Error(`cannot read /proc/net/dev: a line has no device, or not ${shown.length} numbers`)
       if (shows(device)) devices.push([device, values])
     }
     for (const [device, values] of devices) {
-      // Only now, since reading another file uses the buffer of this one again.
+      // Only now: reading another file reuses the buffer of this one.
       const alias = isAliased ? (host.sys.find(`class/net/${device}/ifalias`) ?? '') : undefined
       for (const [i, family] of shown.entries()) readings.set(family, values[i]!, device, alias)
     }
@@ -267,7 +270,7 @@ function readAddresses(readings: Readings): void {
   })
 }
 
-/** How far an address reaches, in the words of the exporter that is replaced. */
+/** Scope of an address, in the terms of the replaced exporter. */
 function scopeOf(address: string): string {
   if (/^(127\.|169\.254\.|224\.0\.0\.|::1$|fe[89ab].:|ff.2:)/.test(address)) return 'link-local'
   if (/^ff.1:/.test(address)) return 'interface-local'

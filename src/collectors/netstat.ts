@@ -9,7 +9,7 @@ import { families, metricName } from './families.ts'
 
 type FamilyOf = (name: string) => Family | undefined
 
-/** Header lines that are kept: a kernel has some ten of them, which change with the kernel only. */
+/** Maximum cached header lines: a kernel has some ten, which change only with the kernel. */
 const mostHeaders = 64
 
 /** Counters of network protocols, from /proc/net/{netstat,snmp,snmp6} (proc(5), RFC 4293, 4022, 4113). */
@@ -54,7 +54,7 @@ export const netstat = collector({
   },
 })
 
-/** Reads files in which a line of names and a line of values take turns, both with the protocol in front. */
+/** Reads files with alternating lines of names and values, both with the protocol in front. */
 class Tables {
   readonly #known: FamilyOf
   readonly #scan = new Scanner(Buffer.alloc(0))
@@ -71,7 +71,7 @@ class Tables {
       const columns = this.#columnsOf(scan.rest(), path)
       lines += 2
       const broken = () =>
-        new Error(`cannot read /proc/${path}: line ${lines} has not the fields of the line before it`)
+        new Error(`cannot read /proc/${path}: line ${lines} does not have the fields of the line before it`)
       if (!scan.line()) throw broken()
       scan.skip()
       for (const family of columns) {
@@ -86,10 +86,10 @@ class Tables {
       }
       if (!scan.done) throw broken()
     }
-    if (lines === 0) throw new Error(`cannot read /proc/${path}: it is empty`)
+    if (lines === 0) throw new Error(`cannot read /proc/${path}: empty file`)
   }
 
-  /** What the values below a header are. Headers stay the same from scrape to scrape. */
+  /** Families of the values below a header. Headers are the same at each scrape. */
   #columnsOf(header: string, path: string): readonly (Family | undefined)[] {
     const before = this.#columns.get(header)
     if (before !== undefined) return before

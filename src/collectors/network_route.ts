@@ -8,7 +8,7 @@ const info = gauge('network_route_info', 'Unicast routes of all routing tables. 
 })
 const routes = gauge('network_routes', 'Unicast routes by network device.', { labels: ['device'] })
 
-/** A router with more of them has better ways to watch them than one series for each. */
+/** Maximum routes; a series per route is not useful for a router with more. */
 const most = 100_000
 
 const getRoute = 26
@@ -20,7 +20,7 @@ const unicast = 1
 /** linux/rtnetlink.h */
 const attribute = { destination: 1, device: 4, gateway: 5, priority: 6, source: 7, multipath: 9 } as const
 
-/** Who made a route, by its number (linux/rtnetlink.h), in the words of the exporter that is replaced. */
+/** Origin of a route by number (linux/rtnetlink.h), in the terms of the replaced exporter. */
 const protocolNames: Readonly<Record<number, string>> = {
   0: 'unspec',
   1: 'redirect',

@@ -48,7 +48,7 @@ const operations = counter(requestsName, requestsHelp, {
 })
 
 /**
- * Operations of the client for NFS version 4, as the replaced exporter orders them (Linux, include/linux/nfs4.h, has
+ * Operations of the client for NFS version 4, in the order of the replaced exporter (Linux, include/linux/nfs4.h, has
  * LayoutGet before GetDeviceInfo).
  */
 const operations4 = [
@@ -71,11 +71,11 @@ const shapes = {
   rpc: exactly(3),
   proc2: atLeast(procedures2.length),
   proc3: atLeast(procedures3.length),
-  // Older kernels know fewer operations.
+  // Older kernels have fewer operations.
   proc4: atLeast(0),
 }
 
-/** What the NFS client of this host asked, from /proc/net/rpc/nfs. */
+/** Requests of the NFS client of this host, from /proc/net/rpc/nfs. */
 export const nfs = collector({
   name: 'nfs',
   summary: 'Requests of the NFS client',
@@ -84,7 +84,7 @@ export const nfs = collector({
   metrics: [packets, connections, calls, retransmissions, refreshes, requests, operations],
   start: (_options, { host }) => ({
     collect(readings) {
-      const bytes = bytesOrNoData(host.proc, 'net/rpc/nfs', 'no NFS client runs')
+      const bytes = bytesOrNoData(host.proc, 'net/rpc/nfs', 'the NFS client is not running')
       const lines = parseRpc(bytes, '/proc/net/rpc/nfs', shapes)
       const net = lines.get('net') ?? []
       readings.set(packets, net[1] ?? 0, 'udp')

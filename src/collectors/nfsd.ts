@@ -49,13 +49,13 @@ function cache(status: string): FamilyOptions {
   return { otel: { name: 'nfs.server.repcache.requests', unit: '{request}', kind: 'counter', constant } }
 }
 
-/** As the conventions have it: bytes of reads are received, those of writes transmitted. */
+/** Options by direction; in the conventions, bytes of reads are received, those of writes transmitted. */
 function transfer(direction: 'receive' | 'transmit'): FamilyOptions {
   const constant = { 'network.io.direction': direction }
   return { unit: 'By', otel: { name: 'nfs.server.io', unit: 'By', kind: 'counter', constant } }
 }
 
-/** What is shown of a line: the place in it, and the label's value where the family has one. */
+/** Shown values of a line: index, family, and label value if any. */
 const values: readonly (readonly [line: string, place: number, family: Family, label?: string])[] = [
   [
     'rc',
@@ -164,7 +164,7 @@ const shapes = {
   wdeleg_getattr: exactly(1),
 }
 
-/** What the NFS server of this host did, from /proc/net/rpc/nfsd. */
+/** Requests to the NFS server of this host, from /proc/net/rpc/nfsd. */
 export const nfsd = collector({
   name: 'nfsd',
   summary: 'Requests to the NFS server',
@@ -173,7 +173,7 @@ export const nfsd = collector({
   metrics: [...new Set([...values.map(([, , family]) => family), requests, operations])],
   start: (_options, { host }) => ({
     collect(readings) {
-      const bytes = bytesOrNoData(host.proc, 'net/rpc/nfsd', 'no NFS server runs')
+      const bytes = bytesOrNoData(host.proc, 'net/rpc/nfsd', 'the NFS server is not running')
       const lines = parseRpc(bytes, '/proc/net/rpc/nfsd', shapes)
       for (const [line, place, family, label] of values)
         readings.set(family, lines.get(line)?.[place] ?? 0, label)

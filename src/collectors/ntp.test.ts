@@ -105,9 +105,9 @@ test('what is no answer fails', async t => {
     assert.equal(outcome, 'failed')
     assert.match(reason, why)
   }
-  await check(packet => packet.subarray(0, 40), /answered with 40 bytes/)
-  await check(packet => packet.fill(0xff, 24, 32), /another question/)
-  await check(packet => packet.fill(0, 0, 1), /not one of a server/)
+  await check(packet => packet.subarray(0, 40), /invalid response: 40 bytes/)
+  await check(packet => packet.fill(0xff, 24, 32), /for another request/)
+  await check(packet => packet.fill(0, 0, 1), /not from a server/)
   await check(packet => packet.fill(0, 40, 48), /no time/)
   await check(packet => packet.fill(0xff, 33, 36), /ran backwards/)
 })
@@ -130,7 +130,7 @@ test('a port where nobody listens, and a server that says nothing, fail', async 
 
 test('a server elsewhere is asked only where somebody vouches for it', async t => {
   for (const server of ['192.0.2.1', 'localhost'])
-    await assert.rejects(readWith(ntp, { server }), /no loopback address/)
+    await assert.rejects(readWith(ntp, { server }), /not a loopback address/)
   const { port } = await serve(t, {})
   const { outcome } = await readWith(ntp, { server: 'localhost', server_is_local: true, server_port: port })
   assert.equal(outcome, 'success')

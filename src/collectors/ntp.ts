@@ -21,21 +21,21 @@ const rootDelay = gauge('ntp_root_delay_seconds', 'Time from the server to the r
 const rootDispersion = gauge('ntp_root_dispersion_seconds', "Error that the server's clock may have.")
 const sanity = gauge('ntp_sanity', 'Whether the server is fit to set a clock by (1), or not (0).')
 
-/** Without options and a signature (RFC 5905, section 7.3). */
+/** Size of a packet without options and signature (RFC 5905, section 7.3). */
 const packetBytes = 48
 const clientMode = 3
 const serverMode = 4
 const timeoutMs = 1000
-/** From the epoch of NTP, 1900, to that of Unix. */
+/** Seconds from the epoch of NTP, 1900, to that of Unix. */
 const epochSeconds = 2_208_988_800
 const daySeconds = 86_400
 const unsynchronized = 3
-/** What makes a server unfit (RFC 5905, appendix A.5.1.1): seconds of age, seconds of distance, servers. */
+/** Limits of a usable server (RFC 5905, appendix A.5.1.1): age in seconds, distance in seconds, number of servers. */
 const mostAge = 2 ** 17
 const mostDispersion = 16
 const leastBadStratum = 16
 
-/** What a server answered. Times are seconds since the Unix epoch, the others seconds. */
+/** Answer of a server. Times are seconds since the Unix epoch, other values seconds. */
 export interface NtpAnswer {
   readonly leap: number
   readonly stratum: number
@@ -44,15 +44,15 @@ export interface NtpAnswer {
   readonly referenceTime: number
   readonly receiveTime: number
   readonly transmitTime: number
-  /** This host's times of the question and the answer. */
+  /** Times of the request and the response on this host. */
   readonly sent: number
   readonly received: number
 }
 
-/** What an NTP server says of the time, asked over UDP. */
+/** Time of an NTP server, queried over UDP. */
 export const ntp = collector({
   name: 'ntp',
-  summary: 'What an NTP server on this host says of the time (deprecated)',
+  summary: 'Time of an NTP server on this host (deprecated)',
   source: 'an NTP server',
   enabledByDefault: false,
   metrics: [stratum, leap, roundTrip, offset, referenceTime, rootDelay, rootDispersion, sanity],
@@ -77,10 +77,10 @@ export const ntp = collector({
     const { server } = options
     if (!options.server_is_local && !isLoopback(server))
       throw new Error(
-        `cannot ask the NTP server ${server}: it is no loopback address; set server_is_local if it is here`,
+        `cannot query NTP server ${server}: not a loopback address; set server_is_local if it is on this host`,
       )
     let answer: NtpAnswer | undefined
-    /** Midnight of the last leap second: its indicator is dropped at once, but servers smear it over a day. */
+    /** Midnight of the last leap second: its indicator is dropped immediately, but servers smear it over a day. */
     let leapMidnight = 0
 
     return {
@@ -89,8 +89,7 @@ export const ntp = collector({
         answer = await ask(options, signal)
       },
       collect(readings) {
-        if (answer === undefined)
-          throw new Error(`cannot ask the NTP server ${server}: nobody has waited for it`)
+        if (answer === undefined) throw new Error(`cannot query NTP server ${server}: cancelled`)
         const { sent, received, transmitTime, receiveTime } = answer
         const delay = Math.max(0, received - sent - (transmitTime - receiveTime))
         readings.set(stratum, answer.stratum)
@@ -105,7 +104,7 @@ export const ntp = collector({
           leapMidnight = (Math.floor(transmitTime / daySeconds) + 1) * daySeconds
         const isSmeared = Math.abs(transmitTime - leapMidnight) < daySeconds
         const tolerance = options.local_offset_tolerance / 1000 + (isSmeared ? 1 : 0)
-        // An answer that came before its question shows how wrong the clocks are at least.
+        // A response time before its request shows a minimum error of the clocks.
         const leastError = Math.max(0, sent - receiveTime, transmitTime - received)
         const distance = (delay + answer.rootDelay) / 2 + answer.rootDispersion
         const isSane = isFit(answer) && distance <= options.max_distance / 1000 && leastError <= tolerance
@@ -138,16 +137,16 @@ interface Question {
   readonly ip_ttl: number
 }
 
-/** Sends a question and takes the answer to it. Rejects, in words, where none comes within a second. */
+/** Sends a request and returns the response. Rejects with a reason if there is none within a second. */
 function ask(question: Question, signal: AbortSignal): Promise<NtpAnswer> {
   const { server, server_port } = question
   const failed = (why: string, cause?: unknown) =>
-    new Error(`cannot ask the NTP server ${server} at port ${server_port}: ${why}`, { cause })
+    new Error(`cannot query NTP server ${server} at port ${server_port}: ${why}`, { cause })
   return new Promise((resolve, reject) => {
     const socket = createSocket(isIPv6(server) ? 'udp6' : 'udp4')
     const packet = Buffer.alloc(packetBytes)
     packet[0] = (question.protocol_version << 3) | clientMode
-    // A time that nobody can guess, so that nobody else can answer, nor learn this host's time.
+    // A random time, so that no other host can answer, nor learn the time of this host.
     const cookie = randomBytes(8)
     cookie.copy(packet, 40)
     let sent = 0
@@ -158,7 +157,7 @@ function ask(question: Question, signal: AbortSignal): Promise<NtpAnswer> {
       socket.removeAllListeners().close()
       settle()
     }
-    const onAbort = () => end(() => reject(failed('the time for it is over')))
+    const onAbort = () => end(() => reject(failed('cancelled at the end of the scrape')))
     const timer = setTimeout(() => end(() => reject(failed('no answer within a second'))), timeoutMs)
     signal.addEventListener('abort', onAbort)
     socket.on('error', error => end(() => reject(failed(error.message, error))))
@@ -184,16 +183,16 @@ function ask(question: Question, signal: AbortSignal): Promise<NtpAnswer> {
   })
 }
 
-/** Throws, in words, where the packet is no answer to the question with this cookie. */
+/** Parses a response. Throws an error with a reason if it does not belong to the request with this cookie. */
 export function parseAnswer(packet: Buffer, cookie: Buffer, sent: number, received: number): NtpAnswer {
-  if (packet.length < packetBytes) throw new Error(`it answered with ${packet.length} bytes`)
-  if ((packet[0]! & 7) !== serverMode) throw new Error('its answer is not one of a server')
-  if (!packet.subarray(24, 32).equals(cookie)) throw new Error('it answered another question')
+  if (packet.length < packetBytes) throw new Error(`invalid response: ${packet.length} bytes`)
+  if ((packet[0]! & 7) !== serverMode) throw new Error('invalid response: not from a server')
+  if (!packet.subarray(24, 32).equals(cookie)) throw new Error('invalid response: for another request')
   const transmitTime = timestamp(packet, 40)
   const receiveTime = timestamp(packet, 32)
   if (packet.readUInt32BE(40) === 0 && packet.readUInt32BE(44) === 0)
-    throw new Error('its answer has no time')
-  if (receiveTime > transmitTime) throw new Error('its clock ran backwards')
+    throw new Error('invalid response: no time')
+  if (receiveTime > transmitTime) throw new Error('invalid response: the clock of the server ran backwards')
   return {
     leap: packet[0]! >> 6,
     stratum: packet[1]!,
@@ -207,7 +206,7 @@ export function parseAnswer(packet: Buffer, cookie: Buffer, sent: number, receiv
   }
 }
 
-/** 32 bits of seconds and 32 of fractions. Seconds that would lie before 1970 are of the era that begins in 2036. */
+/** 32 bits of seconds and 32 of fractions. Seconds before 1970 belong to the era from 2036 on. */
 function timestamp(packet: Buffer, at: number): number {
   const seconds = packet.readUInt32BE(at) - epochSeconds
   return (seconds < 0 ? seconds + 2 ** 32 : seconds) + packet.readUInt32BE(at + 4) / 2 ** 32
@@ -218,7 +217,7 @@ function shortSeconds(packet: Buffer, at: number): number {
   return Math.round((packet.readUInt32BE(at) / 65_536) * 1e9) / 1e9
 }
 
-/** To the microsecond: JavaScript's own clock has milliseconds, which is all that the tolerance allows. */
+/** Time to the microsecond: JavaScript's clock has only milliseconds, the whole tolerance. */
 function now(): number {
   const native = loadNative()
   return native instanceof Unsupported ? Date.now() / 1000 : native.clock().realtimeUs / 1e6

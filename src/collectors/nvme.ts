@@ -45,7 +45,7 @@ export const nvme = collector({
   metrics: [info, namespaceInfo, capacity, size, used, blockSize],
   start: (_options, { host: { sys } }) => ({
     collect(readings) {
-      if (!sys.exists('class/nvme')) throw new NoData('/sys/class/nvme is not there: no NVMe device')
+      if (!sys.exists('class/nvme')) throw new NoData('/sys/class/nvme not found: no NVMe device')
       for (const device of sys.list('class/nvme')) {
         const path = `class/nvme/${device}`
         readings.setAll(info, 1, [
@@ -68,7 +68,7 @@ export const nvme = collector({
 function readNamespace(sys: Tree, path: string, device: string, nsid: string, readings: Readings): void {
   const block = optionalNumberAt(sys, `${path}/queue/logical_block_size`)
   const blocks = optionalNumberAt(sys, `${path}/size`)
-  // Kernels before 6.8 do not tell it.
+  // Since Linux 6.8.
   const usedBlocks = optionalNumberAt(sys, `${path}/nuse`)
   readings.set(namespaceInfo, 1, optionalTextAt(sys, `${path}/ana_state`) ?? 'unknown', device, nsid)
   if (block === undefined) return

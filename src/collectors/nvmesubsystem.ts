@@ -20,20 +20,20 @@ const pathState = gauge(
 )
 
 const shownStates = ['live', 'connecting', 'resetting', 'dead', 'unknown']
-/** States that the kernel knows and that are none of those shown (drivers/nvme/host/core.c). */
+/** Known states that are not shown (drivers/nvme/host/core.c). */
 const otherStates = new Set(['new', 'deleting', 'deleting (no IO)'])
 
-/** NVMe subsystems and the paths to them, from /sys/class/nvme-subsystem. */
+/** NVMe subsystems and their paths, from /sys/class/nvme-subsystem. */
 export const nvmesubsystem = collector({
   name: 'nvmesubsystem',
-  summary: 'NVMe subsystems and the paths to them',
+  summary: 'NVMe subsystems and their paths',
   source: '/sys/class/nvme-subsystem',
   enabledByDefault: false,
   metrics: [info, namespaceInfo, paths, livePaths, pathState],
   start: (_options, { host: { sys } }) => ({
     collect(readings) {
       const root = 'class/nvme-subsystem'
-      if (!sys.exists(root)) throw new NoData('/sys/class/nvme-subsystem is not there: no NVMe device')
+      if (!sys.exists(root)) throw new NoData('/sys/class/nvme-subsystem not found: no NVMe device')
       for (const subsystem of sys.list(root)) {
         if (!subsystem.startsWith('nvme-subsys')) continue
         const path = `${root}/${subsystem}`

@@ -3,7 +3,7 @@ import type { Host, Tree } from '../model/host.ts'
 import type { Keys } from '../schema/tree.ts'
 import type { Collector, Env } from './collector.ts'
 
-/** Why a collector refuses its options, in words; undefined where it takes them. Reads nothing of the host. */
+/** Reason why a collector rejects its options; undefined if it accepts them. Reads nothing from the host. */
 export function optionsFault(
   unit: Collector<Keys>,
   options: Readonly<Record<string, unknown>>,

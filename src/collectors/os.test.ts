@@ -50,7 +50,7 @@ test('values are unquoted as a shell does it', () => {
 test('a host without the file has no data, and what is no such file fails', async t => {
   assert.equal((await read(treeOf(t, {}))).outcome, 'no_data')
   const day = await read(treeOf(t, { 'rootfs/etc/os-release': 'ID=a\nSUPPORT_END=2025-02-30\n' }))
-  assert.match(day.reason, /os-release: SUPPORT_END is no date/)
+  assert.match(day.reason, /os-release: SUPPORT_END is not a date/)
   for (const junk of ['\u0000\u0001', 'x '.repeat(500_000), 'A='.repeat(500_000)])
     assert.equal((await read(treeOf(t, { 'rootfs/etc/os-release': junk }))).outcome, 'failed')
   // An empty one says that it knows nothing.

@@ -25,18 +25,18 @@ const supportEnd = gauge(
   'When support of the operating system ends, in seconds since the Unix epoch.',
 )
 
-/** The first that is there counts (os-release(5)). */
+/** The first existing file counts (os-release(5)). */
 const files = ['etc/os-release', 'usr/lib/os-release']
-/** Real ones have less than 1 KiB. */
+/** Real files have less than 1 KiB. */
 const mostBytes = 64 * 1024
 
 interface Release {
-  /** As of `info`. */
+  /** Labels of `info`. */
   readonly labels: readonly string[]
   readonly id: string
   readonly idLike: string
   readonly name: string
-  /** 0: there is none. */
+  /** 0 for none. */
   readonly version: number
   readonly supportEnd: number | undefined
 }
@@ -54,7 +54,7 @@ export const os = collector({
     return {
       collect(readings) {
         const path = files.find(file => root.exists(file))
-        if (path === undefined) throw new NoData(`${root.at(files[0]!)} does not exist`)
+        if (path === undefined) throw new NoData(`${root.at(files[0]!)} not found`)
         const bytes = root.bytes(path)
         if (release === undefined || !bytes.equals(last)) {
           release = undefined
@@ -75,7 +75,7 @@ function show({ labels, id, idLike, name, ...numbers }: Release, readings: Readi
 
 function parseRelease(root: Tree, path: string, bytes: Buffer): Release {
   const wrong = (what: string) => new Error(`cannot read ${root.at(path)}: ${what}`)
-  if (bytes.length > mostBytes) throw wrong('no os-release file is that long')
+  if (bytes.length > mostBytes) throw wrong('the file is too long')
   let values: ReadonlyMap<string, string>
   try {
     values = parseAssignments(utf8Text(bytes, 0, bytes.length))
@@ -95,21 +95,21 @@ function parseRelease(root: Tree, path: string, bytes: Buffer): Release {
   function dayStart(day: string): number | undefined {
     if (day === '') return undefined
     const start = new Date(`${day}T00:00:00Z`)
-    // The round trip refuses 30 February.
+    // The round trip rejects 30 February.
     if (Number.isNaN(start.getTime()) || start.toISOString().slice(0, 10) !== day)
-      throw wrong(`SUPPORT_END is no date: ${day.slice(0, 40)}`)
+      throw wrong(`SUPPORT_END is not a date: ${day.slice(0, 40)}`)
     return start.getTime() / 1000
   }
 }
 
-/** `NAME=value` lines as a shell would take them, without expansions. Throws, in words, where a line is no such. */
+/** `NAME=value` lines as in a shell, without expansions. Throws an error with a reason for any other line. */
 export function parseAssignments(text: string): ReadonlyMap<string, string> {
   const values = new Map<string, string>()
   for (const [i, line] of text.split('\n').entries()) {
     const trimmed = line.trim()
     if (trimmed === '' || trimmed.startsWith('#')) continue
     const match = /^(?:export )?([A-Za-z_]\w*)\s*=\s*(.*)$/.exec(trimmed)
-    if (match === null) throw new Error(`line ${i + 1} is no assignment`)
+    if (match === null) throw new Error(`line ${i + 1} is not an assignment`)
     const value = unquote(match[2]!)
     if (value === undefined) throw new Error(`line ${i + 1} has an open quote or a control character`)
     values.set(match[1]!, value)
@@ -119,10 +119,10 @@ export function parseAssignments(text: string): ReadonlyMap<string, string> {
 
 const escapes: Readonly<Record<string, string>> = { n: '\n', t: '\t' }
 
-/** A value without its quotes; undefined where it is broken. */
+/** Value without its quotes; undefined if invalid. */
 function unquote(value: string): string | undefined {
   let out = ''
-  // Space at the end belongs to the value only where a quote says so.
+  // Trailing space belongs to the value only inside quotes.
   let kept = 0
   let quote = ''
   for (let i = 0; i < value.length; i++) {

@@ -76,12 +76,12 @@ const powerState = gauge(
 )
 const powerStates = ['D0', 'D1', 'D2', 'D3hot', 'D3cold', 'unknown', 'error']
 
-/** In the host's root directory. */
+/** Paths below the host's root directory. */
 const idsFiles = ['usr/share/misc/pci.ids', 'usr/share/hwdata/pci.ids']
 /** The file has 1.5 MB (2026). */
 const mostIdsBytes = 16 * 1024 * 1024
 
-/** Attributes that are one number, 0 where there is none. */
+/** Attributes with one number, 0 if missing. */
 const numbers = [
   [coldAllowed, 'd3cold_allowed', true],
   [autoprobe, 'sriov_drivers_autoprobe', true],
@@ -90,12 +90,12 @@ const numbers = [
   [vectors, 'sriov_vf_total_msix', false],
 ] as const
 
-/** What does not change while a device is there. */
+/** Constant properties of a device. */
 interface Device {
   readonly path: string
-  /** As the first labels of `powerState`, and all of the others. */
+  /** First labels of `powerState`, and all labels of the other families. */
   readonly place: readonly [bus: string, device: string, fn: string, segment: string]
-  /** By label. */
+  /** Values by label. */
   readonly facts: ReadonlyMap<string, string>
   readonly ids: PciIds
   readonly maxSpeed: number
@@ -131,7 +131,7 @@ export const pcidevice = collector({
       collect(readings) {
         const found = sys.list('bus/pci/devices')
         if (found.length === 0 && !sys.exists('bus/pci/devices'))
-          throw new NoData(`${sys.at('bus/pci/devices')} does not exist: this host has no PCI bus`)
+          throw new NoData(`${sys.at('bus/pci/devices')} not found: this host has no PCI bus`)
         const present = new Set(found)
         for (const name of devices.keys()) if (!present.has(name)) devices.delete(name)
         const added = found.filter(name => !devices.has(name)).map(name => readDevice(sys, name))
@@ -165,8 +165,8 @@ function readDevice(sys: Tree, name: string): Device {
   const path = `bus/pci/devices/${name}`
   const target = sys.link(path)
   const place = target === undefined ? undefined : parsePlace(posix.basename(target))
-  if (place === undefined) throw new Error(`cannot read ${sys.at(path)}: it is no link to a PCI device`)
-  // What hangs on a root bus has no device above it.
+  if (place === undefined) throw new Error(`cannot read ${sys.at(path)}: not a link to a PCI device`)
+  // A device on a root bus has no parent device.
   const parent = parsePlace(posix.basename(posix.dirname(target!))) ?? ['*', '*', '*', '*']
   const id = (file: string, digits: number) =>
     readId(sys, `${path}/${file}`).toString(16).padStart(digits, '0')
@@ -198,19 +198,19 @@ function readDevice(sys: Tree, name: string): Device {
   }
 }
 
-/** Reads the file anew for new devices and keeps nothing but their names: it has tens of thousands of others. */
+/** Reads the file for new devices and keeps only their names: it has tens of thousands of others. */
 function addNames(devices: readonly Device[], { host: { root }, log }: Env, idsFile: string): void {
   let text = ''
   const found = idsFiles.find(file => root.exists(file))
   const path = idsFile || root.at(found ?? idsFiles[0]!)
   try {
-    if (idsFile === '' && found === undefined) throw new Error('there is none')
+    if (idsFile === '' && found === undefined) throw new Error('file not found')
     const stat = statSync(path)
     if (!stat.isFile()) throw new Error('not a file')
     if (stat.size > mostIdsBytes) throw new Error(`longer than ${mostIdsBytes} bytes`)
     text = readFileSync(path, 'utf8')
   } catch (error) {
-    log.warn('names of PCI devices are not known', { path, error })
+    log.warn('cannot read the names of PCI devices', { path, error })
   }
   const all = parsePciIds(text)
   for (const device of devices) {
@@ -227,7 +227,7 @@ function addNames(devices: readonly Device[], { host: { root }, log }: Env, idsF
   }
 }
 
-/** `0000:45:00.0`, in the order of `labels`; undefined where it is no place on a bus. */
+/** `0000:45:00.0`, in the order of `labels`; undefined if invalid. */
 function parsePlace(text: string): Device['place'] | undefined {
   const match = /^([0-9a-f]{1,8}):([0-9a-f]{1,4}):([0-9a-f]{1,4})\.([0-9a-f]{1,4})$/i.exec(text)
   if (match === null) return undefined
@@ -238,15 +238,14 @@ function parsePlace(text: string): Device['place'] | undefined {
 
 function readId(sys: Tree, path: string): number {
   const text = sys.text(path).trim()
-  if (!/^(0x[0-9a-f]{1,8}|\d{1,9})$/i.test(text))
-    throw new Error(`cannot read ${sys.at(path)}: it has no number`)
+  if (!/^(0x[0-9a-f]{1,8}|\d{1,9})$/i.test(text)) throw new Error(`cannot read ${sys.at(path)}: no number`)
   return Number(text)
 }
 
 function readNumber(sys: Tree, path: string): number | undefined {
   const text = sys.find(path)
   if (text === undefined || text === '') return undefined
-  if (!/^-?\d{1,20}$/.test(text)) throw new Error(`cannot read ${sys.at(path)}: it has no number`)
+  if (!/^-?\d{1,20}$/.test(text)) throw new Error(`cannot read ${sys.at(path)}: no number`)
   return Number(text)
 }
 
@@ -254,12 +253,12 @@ function readWidth(sys: Tree, path: string): number {
   return isUnknown(sys.find(path)) ? -1 : (readNumber(sys, path) ?? -1)
 }
 
-/** `8.0 GT/s PCIe`; kernels before 5.8 leave out the last word. */
+/** `8.0 GT/s PCIe`; Linux before 5.8 omits the last word. */
 function readSpeed(sys: Tree, path: string): number {
   const text = sys.find(path)
   if (isUnknown(text)) return -1
   const match = /^(\d{1,6}(?:\.\d{1,6})?) GT\/s\b/.exec(text!)
-  if (match === null) throw new Error(`cannot read ${sys.at(path)}: it has no speed`)
+  if (match === null) throw new Error(`cannot read ${sys.at(path)}: no speed`)
   return Number(match[1]) * 1e9
 }
 

@@ -8,9 +8,9 @@ import { key } from '../schema/tree.ts'
 import { collector, counter, type Env, type Family, NoData, type Tree } from './collector.ts'
 import { metricName } from './families.ts'
 
-/** Something to count (perf_event_open(2)). */
+/** An event to count (perf_event_open(2)). */
 interface Event {
-  /** As in the options. */
+  /** Name as in the options. */
   readonly name: string
   readonly type: number
   readonly config: number
@@ -168,13 +168,13 @@ const cache: readonly Event[] = [
 
 /** Tracing's directory, where it is mounted by itself and within debugfs. */
 const tracing = ['kernel/tracing', 'kernel/debug/tracing']
-/** First version of `struct perf_event_attr`, which all kernels take. */
+/** Size of the first version of `struct perf_event_attr`, which all kernels accept. */
 const attrBytes = 64
 const excludeHypervisor = 1 << 6
 const closeOnExec = 1 << 3
 const mostCpus = 65_536
 
-/** An event that is counted on a CPU. */
+/** An event counted on a CPU. */
 interface Open {
   readonly fd: number
   readonly family: Family
@@ -184,7 +184,7 @@ interface Open {
 /** Events of the hardware and the kernel by CPU, counted by perf_event_open(2) since the first reading. */
 export const perf = collector({
   name: 'perf',
-  summary: 'Counters of processors and the kernel by perf_event_open(2)',
+  summary: 'CPU and kernel counters from perf_event_open(2)',
   source: 'perf_event_open(2)',
   enabledByDefault: false,
   metrics: [...hardware, ...software, ...cache].map(({ family }) => family),
@@ -217,7 +217,7 @@ export const perf = collector({
       collect(readings) {
         if (!isOpen) openAll()
         for (const { fd, family, cpu } of open) {
-          // Of a CPU that went offline there may be nothing to read.
+          // A CPU that went offline may have no data.
           if (readSync(fd, value, 0, value.length, null) < value.length) continue
           readings.set(family, u64(value, 0), cpu)
         }
@@ -232,20 +232,20 @@ export const perf = collector({
       isOpen = false
     }
 
-    /** Events that this machine has not are left out; where it has none of them there is nothing to count. */
+    /** Opens all events. Unsupported ones are skipped; throws if none is supported. */
     function openAll(): void {
       const native = loadNative()
       if (native instanceof Unsupported) throw new Error(native.reason)
       const where = cpus ?? parseCpus(sys.find('devices/system/cpu/online') ?? '0')
       missing = ''
-      let reason = 'no event is chosen'
+      let reason = 'no event selected'
       try {
         for (const each of events) reason = openEvent(native, each, where) || reason
         for (const [group, name, family] of tracepoints) {
           const config = tracepointId(sys, `${group}/${name}`)
           const what = `the tracepoint ${group}:${name}`
           if (config === undefined)
-            missing = `cannot count ${what}: it is not below ${sys.at(tracing[0]!)}/events`
+            missing = `cannot count ${what}: not found in ${sys.at(tracing[0]!)}/events`
           else {
             const failure = openEvent(native, { name: what, type: types.tracepoint, config, family }, where)
             if (failure !== '') missing = failure
@@ -259,7 +259,7 @@ export const perf = collector({
       isOpen = true
     }
 
-    /** Why the event is counted nowhere; '' where it is. */
+    /** Opens an event on all CPUs. Returns the reason if it is counted on none, otherwise ''. */
     function openEvent(
       native: Native,
       { name, type, config, family }: Event,
@@ -275,7 +275,7 @@ export const perf = collector({
           const { code, message } = error as NodeJS.ErrnoException
           if (code === 'EMFILE' || code === 'ENFILE') throw error
           reason = `cannot count ${name}: ${message}`
-          // What is not permitted here is not elsewhere.
+          // If it is not permitted on one CPU, it is not on others.
           if (code === 'EACCES' || code === 'EPERM') break
         }
       }
@@ -284,7 +284,7 @@ export const perf = collector({
   },
 })
 
-/** `struct perf_event_attr` of an event that is counted at once, in tasks of all kinds. */
+/** `struct perf_event_attr` of an event that is counted immediately, in all tasks. */
 function attributes(type: number, config: number): Uint8Array {
   const attr = Buffer.alloc(attrBytes)
   attr.writeUInt32LE(type, 0)
@@ -294,15 +294,15 @@ function attributes(type: number, config: number): Uint8Array {
   return attr
 }
 
-/** Those whose names are in the list; all where none of them is. */
+/** Events in the list; all events if it has none of them. */
 function chosen(events: readonly Event[], names: readonly string[], { log }: Env): readonly Event[] {
   const found = events.filter(({ name }) => names.includes(name))
   const unknown = names.filter(each => !events.some(({ name }) => name === each))
-  if (unknown.length > 0) log.warn('perf knows no such counters', { names: unknown.join() })
+  if (unknown.length > 0) log.warn('unknown perf counters', { names: unknown.join() })
   return found.length === 0 ? events : found
 }
 
-/** `0-3,8`, with steps as in `0-30:2`. Throws, in words, where the text is none. */
+/** `0-3,8`, with steps as in `0-30:2`. Throws an error with a reason if invalid. */
 export function parseCpus(text: string): readonly number[] {
   const cpus = new Set<number>()
   for (const part of text.split(',')) {
@@ -311,7 +311,7 @@ export function parseCpus(text: string): readonly number[] {
     const last = Number(match?.[2] ?? match?.[1])
     const step = Number(match?.[3] ?? 1)
     if (match === null || last >= mostCpus || step === 0)
-      throw new Error(`cannot take ${JSON.stringify(text.slice(0, 100))} for CPUs: write them as 0-3,8`)
+      throw new Error(`invalid CPU list ${JSON.stringify(text.slice(0, 100))}; use a form such as 0-3,8`)
     for (let cpu = first; cpu <= last; cpu += step) cpus.add(cpu)
   }
   return [...cpus]
@@ -320,9 +320,7 @@ export function parseCpus(text: string): readonly number[] {
 function parseTracepoint(text: string): readonly [group: string, name: string, family: Family] {
   const match = /^([A-Za-z0-9_-]+):([A-Za-z0-9_-]+)$/.exec(text)
   if (match === null)
-    throw new Error(
-      `cannot take ${JSON.stringify(text.slice(0, 100))} for a tracepoint: write it as group:name`,
-    )
+    throw new Error(`invalid tracepoint ${JSON.stringify(text.slice(0, 100))}; use group:name`)
   const [, group = '', name = ''] = match
   return [
     group,

@@ -4,12 +4,12 @@ import { regex } from '../schema/kinds.ts'
 import { key } from '../schema/tree.ts'
 import { collector, type Family, gauge, NoData } from './collector.ts'
 
-/** Values of attributes are shorter; this bounds labels. */
+/** Maximum length of label values; attributes are shorter. */
 const mostText = 128
 
 type Row = readonly [attribute: string, name: string, unit: string]
 
-/** Attributes (Documentation/ABI/testing/sysfs-class-power) that are shown as they are. */
+/** Attributes shown unchanged (Documentation/ABI/testing/sysfs-class-power). */
 const plain: readonly Row[] = [
   ['authentic', 'authentic', ''],
   ['calibrate', 'calibrate', ''],
@@ -23,7 +23,7 @@ const plain: readonly Row[] = [
   ['time_to_full_now', 'time_to_full_seconds', 's'],
 ]
 
-/** Those in millionths: µA, µV, µW, µAh, µWh. */
+/** Attributes in millionths: µA, µV, µW, µAh, µWh. */
 const millionths: readonly Row[] = [
   ['charge_control_limit', 'charge_control_limit', ''],
   ['charge_control_limit_max', 'charge_control_limit_max', ''],
@@ -58,7 +58,7 @@ const millionths: readonly Row[] = [
   ['voltage_ocv', 'voltage_ocv', 'V'],
 ]
 
-/** Those in tenths of a degree. */
+/** Attributes in tenths of a degree. */
 const tenths: readonly Row[] = [
   ['temp', 'temp_celsius', 'Cel'],
   ['temp_alert_max', 'temp_alert_max_celsius', 'Cel'],
@@ -70,7 +70,7 @@ const tenths: readonly Row[] = [
   ['temp_min', 'temp_min_celsius', 'Cel'],
 ]
 
-/** Those that are text, and labels; in order, with the label that is the supply's name. */
+/** Text attributes, shown as labels, in order, with the label for the name of the supply. */
 const texts = [
   'capacity_level',
   'charge_type',
@@ -86,10 +86,10 @@ const texts = [
   'usb_type',
 ]
 
-/** Of what is around the supply, rather than in it. */
+/** Sensor outside of the supply. */
 const ambient = { 'hw.sensor_location': 'ambient' }
 
-/** Metrics that the semantic conventions have, by our names. */
+/** Metrics in the semantic conventions, by our names. */
 const conventions: Readonly<
   Record<string, Partial<OtelName> & { readonly name: string; readonly unit: string }>
 > = {
@@ -181,9 +181,7 @@ export const powersupplyclass = collector({
       collect(readings) {
         const supplies = sys.list('class/power_supply')
         if (supplies.length === 0 && !sys.exists('class/power_supply'))
-          throw new NoData(
-            `${sys.at('class/power_supply')} does not exist: the kernel knows no power supplies`,
-          )
+          throw new NoData(`${sys.at('class/power_supply')} not found: the kernel has no power supplies`)
         for (const supply of supplies) {
           if (ignored?.test(supply)) continue
           const path = `class/power_supply/${supply}`
@@ -191,7 +189,7 @@ export const powersupplyclass = collector({
           for (const attribute of sys.list(path)) {
             const known = columns.get(attribute)
             if (known === undefined && !texts.includes(attribute)) continue
-            // Drivers refuse what their hardware cannot tell now.
+            // Drivers refuse values that the hardware does not have now.
             const text = sys.find(`${path}/${attribute}`)
             if (text === undefined) continue
             if (known === undefined) {
@@ -199,7 +197,7 @@ export const powersupplyclass = collector({
               continue
             }
             if (!/^[-+]?\d{1,20}$/.test(text))
-              throw new Error(`cannot read ${sys.at(path)}/${attribute}: it has no number`)
+              throw new Error(`cannot read ${sys.at(path)}/${attribute}: no number`)
             readings.set(known.family, Number(text) / known.divisor, supply)
           }
           const labels = texts.filter(label => found.has(label))

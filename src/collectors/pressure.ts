@@ -1,6 +1,6 @@
 import { collector, counter, type Family, NoData, type Readings } from './collector.ts'
 
-/** Resource → what is shown of its lines `some` and `full`. */
+/** Resource → families of its lines `some` and `full`. */
 const resources: readonly { readonly name: string; readonly some?: Family; readonly full?: Family }[] = [
   { name: 'cpu', some: counter('pressure_cpu_waiting_seconds_total', 'Time that tasks waited for a CPU.') },
   {
@@ -25,7 +25,7 @@ const resources: readonly { readonly name: string; readonly some?: Family; reado
 /** Pressure on resources, from /proc/pressure (kernel, accounting/psi.rst; irq since 6.1). */
 export const pressure = collector({
   name: 'pressure',
-  summary: 'Time that tasks lost for want of a resource',
+  summary: 'Time that tasks waited for a resource (PSI)',
   source: '/proc/pressure',
   enabledByDefault: true,
   metrics: resources.flatMap(({ some, full }) => [some, full].filter(family => family !== undefined)),
@@ -33,7 +33,7 @@ export const pressure = collector({
     collect(readings) {
       let found = false
       for (const { name, some, full } of resources) {
-        // Where the accounting is off the files are there, and reading them says that it is not supported.
+        // With accounting off the files exist, and reading them fails as not supported.
         const text = host.proc.find(`pressure/${name}`)
         if (text === undefined) continue
         show(readings, some, /^some .*\btotal=(\d{1,20})$/m, text, name)
@@ -41,7 +41,9 @@ export const pressure = collector({
         found = true
       }
       if (!found)
-        throw new NoData('the kernel keeps no account of pressure: it needs CONFIG_PSI, and perhaps psi=1')
+        throw new NoData(
+          'no pressure information: the kernel requires CONFIG_PSI, and psi=1 if PSI is disabled by default',
+        )
     },
   }),
 })

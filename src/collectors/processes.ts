@@ -14,7 +14,7 @@ const states = gauge('processes_state', 'Processes by the state of their first t
     unit: '{process}',
     kind: 'updowncounter',
     attributes: { state: 'process.state' },
-    // Others, as waiting for a disk, have no word there.
+    // Other states, such as waiting for a disk, have no value in the conventions.
     values: { R: 'running', S: 'sleeping', T: 'stopped', Z: 'defunct' },
   },
 })
@@ -86,11 +86,11 @@ function add(to: Map<string, number>, state: string): void {
   to.set(state, (to.get(state) ?? 0) + 1)
 }
 
-/** More than the fields up to the number of threads can have. */
+/** Larger than the fields up to the number of threads. */
 const buffer = Buffer.alloc(512)
 
 /**
- * State and number of threads; undefined where it has ended meanwhile. Read here and not by the tree, which would keep
+ * State and number of threads of a process; undefined if it has ended. Read here and not by the tree, which would keep
  * a file of each process open.
  */
 function statOf(proc: Tree, directory: string): { state: string; threads: number } | undefined {
@@ -106,13 +106,14 @@ function statOf(proc: Tree, directory: string): { state: string; threads: number
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT' || code === 'ESRCH') return undefined
-    throw new Error(`cannot read ${path}: ${code}; is /proc mounted with hidepid?`, { cause: error })
+    throw new Error(`cannot read ${path}: ${code}; check whether /proc is mounted with hidepid`, {
+      cause: error,
+    })
   }
-  // The name before it may hold brackets and spaces.
+  // The name before may contain brackets and spaces.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ', 18)
   const state = fields[0]!
   const count = Number(fields[17])
-  if (!/^[A-Za-z]$/.test(state) || !(count >= 0))
-    throw new Error(`cannot read ${path}: it has no state or threads`)
+  if (!/^[A-Za-z]$/.test(state) || !(count >= 0)) throw new Error(`cannot read ${path}: no state or threads`)
   return { state, threads: count }
 }

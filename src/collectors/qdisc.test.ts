@@ -23,7 +23,7 @@ test('root disciplines of a fixture are shown', async () => {
   )
   const { lines: others } = await readWith(qdisc, { fixtures, device_exclude: 'eth' })
   assert.ok(others.includes('node_qdisc_bytes_total{device="wg0",kind="noqueue"} 0'))
-  await assert.rejects(readWith(qdisc, { fixtures, device_include: 'a', device_exclude: 'b' }), /both given/)
+  await assert.rejects(readWith(qdisc, { fixtures, device_include: 'a', device_exclude: 'b' }), /both set/)
 })
 
 test('a fixture that is none is an error', async t => {
@@ -31,11 +31,11 @@ test('a fixture that is none is an error', async t => {
     const root = treeOf(t, { 'proc/results.json': content })
     return (await readWith(qdisc, { fixtures: join(root, 'proc') })).reason
   }
-  assert.match(await read(''), /results\.json: no JSON/)
-  assert.match(await read('[1]'), /results\.json: no JSON/)
-  assert.match(await read('[{"Bytes": "many"}]'), /bytes is no number/)
-  assert.match(await read('[{"Kind": {}}]'), /kind is no text/)
-  assert.match((await readWith(qdisc, { fixtures: '/no/such/place' })).reason, /it is not there/)
+  assert.match(await read(''), /results\.json: not JSON/)
+  assert.match(await read('[1]'), /results\.json: not JSON/)
+  assert.match(await read('[{"Bytes": "many"}]'), /bytes is not a number/)
+  assert.match(await read('[{"Kind": {}}]'), /kind is not a string/)
+  assert.match((await readWith(qdisc, { fixtures: '/no/such/place' })).reason, /: not found/)
 })
 
 test('the kernel tells root disciplines with what they did', { skip: withoutNamespaces }, t => {

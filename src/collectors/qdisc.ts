@@ -64,7 +64,7 @@ export const qdisc = collector({
 
 function readQdiscs(file: string): readonly Qdisc[] {
   const items = readFixture(file)
-  if (items === undefined) throw new Error(`cannot read ${file}: it is not there`)
+  if (items === undefined) throw new Error(`cannot read ${file}: not found`)
   return items
     .filter(item => numberOf(item, 'parent') === 0)
     .map(item => ({

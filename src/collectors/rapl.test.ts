@@ -40,5 +40,5 @@ test('a host without zones has no data, a zone without a number fails', async t 
   assert.match(gone.reason, /energy_uj/)
   await survivesJunk(t, rapl, ['sys/class/powercap/psys/energy_uj'])
   const long = await readWith(rapl, {}, treeOf(t, { 'sys/class/powercap/psys/name': '_'.repeat(1e6) }))
-  assert.match(long.reason, /no name is that long/)
+  assert.match(long.reason, /name: too long/)
 })

@@ -9,7 +9,7 @@ const anyZone = counter('rapl_joules_total', 'Energy that a power zone has used.
   labels: ['index', 'path', 'rapl_zone'],
 })
 
-/** Zones that are a component by themselves; others are parts of these, or of the whole host. */
+/** Zones that are a whole component; others are parts of these, or of the host. */
 const components: Readonly<Record<string, string>> = { package: 'cpu', dram: 'memory' }
 
 function convention(zone: string): FamilyOptions {
@@ -23,9 +23,9 @@ function convention(zone: string): FamilyOptions {
 
 interface Zone {
   readonly name: string
-  /** Tells zones of one name apart. */
+  /** Number among zones of the same name. */
   readonly index: string
-  /** Of the directory, as it is shown. */
+  /** Shown path of the directory. */
   readonly path: string
   readonly energyPath: string
 }
@@ -33,7 +33,7 @@ interface Zone {
 /** Energy by zone of the processor, from /sys/class/powercap (Documentation/power/powercap/powercap.rst). */
 export const rapl = collector({
   name: 'rapl',
-  summary: 'Energy that processors and memory have used',
+  summary: 'Energy used by CPUs and memory',
   source: '/sys/class/powercap',
   enabledByDefault: true,
   metrics: [anyZone],
@@ -56,7 +56,7 @@ export const rapl = collector({
       collect(readings) {
         const directories = sys.list('class/powercap')
         if (directories.length === 0 && !sys.exists('class/powercap'))
-          throw new NoData(`${sys.at('class/powercap')} does not exist: the kernel meters no power`)
+          throw new NoData(`${sys.at('class/powercap')} not found: the kernel does not measure power`)
         const names = directories.join('\n')
         if (names !== known) {
           zones = findZones(sys, directories)
@@ -80,8 +80,8 @@ function findZones(sys: Tree, directories: readonly string[]): Zone[] {
     const path = `class/powercap/${directory}`
     const full = sys.find(`${path}/name`)
     if (full === undefined) continue
-    if (full.length > 64) throw new Error(`cannot read ${sys.at(path)}/name: no name is that long`)
-    // Packages carry their number in the name; of others there may be several of one name.
+    if (full.length > 64) throw new Error(`cannot read ${sys.at(path)}/name: too long`)
+    // Packages have their number in the name; other zones may share a name.
     const [, stem, number] = /^([^-]*)-([-+]?\d+)$/.exec(full) ?? []
     const name = stem ?? full
     const index = number === undefined ? (counts.get(name) ?? 0) : Number(number)
@@ -98,11 +98,11 @@ function readMicrojoules(sys: Tree, path: string, scan: Scanner): number {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'EACCES' || code === 'EPERM')
-      throw new NoData(`this process may not read ${sys.at(path)}; run the agent as root`)
+      throw new NoData(`no permission to read ${sys.at(path)}; run svc as root`)
     throw error
   }
   scan.reset(bytes).line()
   const value = scan.number()
-  if (!(value >= 0) || !scan.done) throw new Error(`cannot read ${sys.at(path)}: it has no number`)
+  if (!(value >= 0) || !scan.done) throw new Error(`cannot read ${sys.at(path)}: no number`)
   return value
 }

@@ -48,7 +48,8 @@ export const runit = collector({
         for (const service of servicesIn(servicedir, far)) {
           const directory = posix.join(servicedir, service)
           try {
-            if (far.has(posix.join(directory, 'supervise/status'))) throw new Error('it may hang')
+            if (far.has(posix.join(directory, 'supervise/status')))
+              throw new Error('on a file system that may hang')
             readStatus(posix.join(directory, 'supervise/status'), status)
           } catch (error) {
             log.debug('a service has no status', { service, error })

@@ -13,7 +13,7 @@ const timeslices = counter('schedstat_timeslices_total', 'Slices of time that a 
 /** Times of the scheduler, from /proc/schedstat (kernel, scheduler/sched-stats.rst, versions 15 to 17). */
 export const schedstat = collector({
   name: 'schedstat',
-  summary: 'Times that tasks ran on CPUs and waited for them',
+  summary: 'Run time and wait time of tasks by CPU',
   source: '/proc/schedstat',
   enabledByDefault: true,
   metrics: [running, waiting, timeslices],
@@ -39,7 +39,7 @@ export const schedstat = collector({
           readings.set(timeslices, file.count(), number)
           found = true
         }
-        if (!found) throw file.fault('it has no CPUs')
+        if (!found) throw file.fault('no CPUs found')
       },
     }
   },

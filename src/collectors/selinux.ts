@@ -13,7 +13,7 @@ const currentMode = gauge(
 /** State of SELinux, from /sys/fs/selinux (selinux(8)) and /etc/selinux/config. */
 export const selinux = collector({
   name: 'selinux',
-  summary: 'Whether SELinux is on and enforces its policy',
+  summary: 'State of SELinux',
   source: '/sys/fs/selinux',
   enabledByDefault: true,
   metrics: [enabled, configMode, currentMode],
@@ -29,7 +29,7 @@ export const selinux = collector({
   }),
 })
 
-/** Its file system is mounted, and there is a policy: without one all have the label of the kernel. */
+/** Whether its file system is mounted, with a policy: without one all processes have the label of the kernel. */
 function isEnabled({ sys, proc }: Host): boolean {
   if (!sys.exists('fs/selinux/enforce')) return false
   return proc.find('self/attr/current')?.replace(/\0+$/, '') !== 'kernel'

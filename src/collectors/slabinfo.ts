@@ -5,7 +5,7 @@ import { TableFile } from './_table-file.ts'
 import { collector, gauge } from './collector.ts'
 
 const labels = { labels: ['slab'] }
-/** In the order of the columns. */
+/** Families in the order of the columns. */
 const families = [
   gauge('slabinfo_active_objects', 'Objects of a slab that are in use.', labels),
   gauge('slabinfo_objects', 'Objects that a slab has room for.', labels),
@@ -14,10 +14,10 @@ const families = [
   gauge('slabinfo_pages_per_slab', 'Pages that are allocated at once.', labels),
 ]
 
-/** The kernel's own memory by kind of object, from /proc/slabinfo (slabinfo(5)), which root alone may read. */
+/** Kernel memory by kind of object, from /proc/slabinfo (slabinfo(5)), which only root can read. */
 export const slabinfo = collector({
   name: 'slabinfo',
-  summary: 'The kernel’s own memory by kind of object',
+  summary: 'Kernel memory by kind of object',
   source: '/proc/slabinfo',
   enabledByDefault: false,
   metrics: families,
@@ -31,13 +31,13 @@ export const slabinfo = collector({
     return {
       collect(readings) {
         file.read().line()
-        if (!file.starts('slabinfo - version: 2.')) throw file.fault('its version is not known')
+        if (!file.starts('slabinfo - version: 2.')) throw file.fault('unknown version')
         while (file.line()) {
           if (file.starts('#')) continue
           const slab = file.text()
           if (!isShown(slab)) continue
           for (const family of families) readings.set(family, file.count(), slab)
-          if (file.text() !== ':') throw file.fault('a line has other columns')
+          if (file.text() !== ':') throw file.fault('a line has unknown columns')
         }
       },
     }

@@ -6,7 +6,7 @@ import { families, metricName } from './families.ts'
 
 const used = gauge('sockstat_sockets_used', 'Sockets of all kinds that are in use.')
 
-/** What is known of a protocol's sockets. Other fields are not shown. */
+/** Descriptions of fields. Other fields are not shown. */
 const meanings: Readonly<Record<string, string>> = {
   inuse: 'Sockets in use',
   orphan: 'Sockets that belong to no process any more',

@@ -20,7 +20,7 @@ export const softirqs = collector({
         const cpus = cpuHead(file.read())
         while (file.line()) {
           const type = file.text()
-          if (!/^[A-Z_]+:$/.test(type)) throw file.fault('a line does not begin with a kind')
+          if (!/^[A-Z_]+:$/.test(type)) throw file.fault('a line does not start with a kind')
           for (const cpu of cpus) readings.set(functions, file.count(), cpu, type.slice(0, -1))
         }
       },

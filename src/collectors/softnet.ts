@@ -37,16 +37,16 @@ const columns: readonly (Family | undefined)[] = [
   limited,
   backlog,
 ]
-/** All kernels have these; then come steered packets (2.6.39), limits (3.11), backlog and CPU (5.10). */
+/** Columns of all kernels; later ones are steered packets (2.6.39), limits (3.11), backlog and CPU (5.10). */
 const leastColumns = 9
 const mostCount = 0xffff_ffff
-/** More than the kernel can be built for. */
+/** More CPUs than the kernel supports. */
 const mostCpus = 65_536
 
 /** Packets by CPU, from /proc/net/softnet_stat (kernel, net/core/net-procfs.c). */
 export const softnet = collector({
   name: 'softnet',
-  summary: 'Packets that CPUs took from devices',
+  summary: 'Packets processed by CPU',
   source: '/proc/net/softnet_stat',
   enabledByDefault: true,
   metrics: [processed, dropped, squeezed, collisions, steered, limited, backlog],
@@ -67,7 +67,7 @@ export const softnet = collector({
           }
           if (width < leastColumns) throw file.fault(`a line has ${width} numbers`)
           values.fill(0, width)
-          // Offline CPUs have no line, which older kernels do not tell.
+          // Offline CPUs have no line, and older kernels have no CPU column.
           const cpu = width > columns.length ? values[columns.length]! : line
           let number = numbers.get(cpu)
           if (number === undefined) {
@@ -78,7 +78,7 @@ export const softnet = collector({
           for (let i = 0; i < columns.length; i++)
             if (columns[i] !== undefined) readings.set(columns[i]!, values[i]!, number)
         }
-        if (line === 0) throw file.fault('it is empty')
+        if (line === 0) throw file.fault('empty file')
       },
     }
   },

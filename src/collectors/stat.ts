@@ -3,7 +3,7 @@ import { key } from '../schema/tree.ts'
 import { TableFile } from './_table-file.ts'
 import { collector, counter, gauge } from './collector.ts'
 
-/** First word of a line → the family of its second. */
+/** First word of a line → family of its second word. */
 const lines = new Map([
   ['intr', counter('intr_total', 'Interrupts that were served.')],
   ['ctxt', counter('context_switches_total', 'Times that a CPU changed from one task to another.')],
@@ -61,7 +61,7 @@ export const stat = collector({
             for (const vector of vectors) readings.set(softirqs, file.count(), vector)
           }
         }
-        if (!found) throw file.fault('none of its lines is known')
+        if (!found) throw file.fault('no known lines')
       },
     }
   },

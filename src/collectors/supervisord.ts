@@ -28,7 +28,7 @@ const address = text({
   show: url => url.replace(/^([a-z]+:\/\/)[^/@]*@/i, '$1[REDACTED]@'),
 })
 
-/** A process that supervisord looks after. */
+/** A process managed by supervisord. */
 interface Process {
   readonly group: string
   readonly name: string
@@ -37,10 +37,10 @@ interface Process {
   readonly start: number
 }
 
-/** Processes under supervisord, asked over XML-RPC. */
+/** Processes under supervisord, queried over XML-RPC. */
 export const supervisord = collector({
   name: 'supervisord',
-  summary: 'States of processes under supervisord (deprecated)',
+  summary: 'State of processes under supervisord (deprecated)',
   source: 'supervisord over XML-RPC',
   enabledByDefault: false,
   metrics: [up, state, exitStatus, startTime],
@@ -58,7 +58,7 @@ export const supervisord = collector({
           processes = processesOf(parseXmlRpc(answer))
         } catch (error) {
           const why = (error as Error).message || (error as NodeJS.ErrnoException).code
-          throw new Error(`cannot ask supervisord at ${address.show(url, shown => shown)}: ${why}`, {
+          throw new Error(`cannot query supervisord at ${address.show(url, shown => shown)}: ${why}`, {
             cause: error,
           })
         }
@@ -76,7 +76,7 @@ export const supervisord = collector({
   },
 })
 
-/** Options of a request to the URL. Behind a socket the path is supervisord's own. */
+/** Options of a request to the URL. Over a socket the path is supervisord's default. */
 function targetOf(url: string): RequestOptions {
   const { protocol, pathname, hostname, port, search, username, password } = new URL(url)
   if (protocol === 'unix:') return { socketPath: decodeURIComponent(pathname), path: '/RPC2', host: 'unix' }
@@ -89,24 +89,24 @@ function targetOf(url: string): RequestOptions {
   }
 }
 
-/** Sends a document and gives back the one that comes. Rejects where it is none, or too long. */
+/** Sends a document and returns the response. Rejects if it is not successful, or too long. */
 async function post(target: RequestOptions, document: string, signal: AbortSignal): Promise<string> {
-  // TLS takes 3 MB of memory, and hardly anybody has it here.
+  // TLS takes 3 MB of memory, and is rarely used here.
   const send = target.protocol === 'https:' ? (await import('node:https')).request : request
   const headers = { 'content-type': 'text/xml', 'content-length': Buffer.byteLength(document) }
   const call = send({ ...target, method: 'POST', headers, agent: false })
   const answer = await headOf(call, { stop: signal, body: document })
   const body = await bodyOf(answer, mostBytes).catch((fault: Error) => {
-    throw new Error(`its answer ${fault.message.replace(/^it /, '')}`, { cause: fault })
+    throw new Error(`the response ${fault.message.replace(/^it /, '')}`, { cause: fault })
   })
-  if (answer.statusCode !== 200) throw new Error(`it answered with status ${answer.statusCode}`)
+  if (answer.statusCode !== 200) throw new Error(`status ${answer.statusCode}`)
   return body.toString('utf8')
 }
 
 function processesOf(answer: XmlRpcValue): readonly Process[] {
-  if (!Array.isArray(answer)) throw new Error('its answer is no list of processes')
+  if (!Array.isArray(answer)) throw new Error('invalid response: not a list of processes')
   return (answer as readonly XmlRpcValue[]).map(item => {
-    if (!(item instanceof Map)) throw new Error('its answer has a process without properties')
+    if (!(item instanceof Map)) throw new Error('invalid response: a process without properties')
     return {
       group: textOf(item, 'group'),
       name: textOf(item, 'name'),
@@ -119,12 +119,12 @@ function processesOf(answer: XmlRpcValue): readonly Process[] {
 
 function textOf(item: ReadonlyMap<string, XmlRpcValue>, name: string): string {
   const value = item.get(name)
-  if (typeof value !== 'string') throw new Error(`its answer has a process without ${name}`)
+  if (typeof value !== 'string') throw new Error(`invalid response: a process without ${name}`)
   return value
 }
 
 function numberOf(item: ReadonlyMap<string, XmlRpcValue>, name: string): number {
   const value = item.get(name)
-  if (typeof value !== 'number') throw new Error(`its answer has a process without ${name}`)
+  if (typeof value !== 'number') throw new Error(`invalid response: a process without ${name}`)
   return value
 }

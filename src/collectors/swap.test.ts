@@ -23,7 +23,10 @@ test('no swap is a success, no file and junk are not', async t => {
   const read = (files: Record<string, string>) => readWith(swap, {}, treeOf(t, files))
   const header = 'Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n'
   assert.deepEqual(await read({ 'proc/swaps': header }), { lines: [], outcome: 'success', reason: '' })
-  assert.match((await read({ 'proc/swaps': `${header}/dev/sda file 5\n` })).reason, /swaps: a line has not/)
+  assert.match(
+    (await read({ 'proc/swaps': `${header}/dev/sda file 5\n` })).reason,
+    /swaps: a line does not have/,
+  )
   assert.equal((await read({})).outcome, 'failed')
   await survivesJunk(t, swap, ['proc/swaps'])
 })

@@ -20,15 +20,14 @@ const priority = gauge('swap_priority', 'Priority of a swap area: areas of highe
 /** Swap areas, from /proc/swaps (proc(5)), which counts in KiB. */
 export const swap = collector({
   name: 'swap',
-  summary: 'Swap areas one by one',
+  summary: 'Swap areas',
   source: '/proc/swaps',
   enabledByDefault: false,
   metrics: [size, used, priority],
   start: (_options, { host }) => ({
     collect(readings) {
       const scan = new Scanner(host.proc.bytes('swaps'))
-      if (!scan.line() || !scan.starts('Filename'))
-        throw new Error('cannot read /proc/swaps: its first line is no header')
+      if (!scan.line() || !scan.starts('Filename')) throw new Error('cannot read /proc/swaps: no header line')
       while (scan.line()) {
         if (scan.done) continue
         const device = scan.text()
@@ -37,7 +36,7 @@ export const swap = collector({
         const usedKib = scan.number()
         const rank = scan.number()
         if (Number.isNaN(sizeKib + usedKib + rank))
-          throw new Error('cannot read /proc/swaps: a line has not three numbers')
+          throw new Error('cannot read /proc/swaps: a line does not have three numbers')
         readings.set(size, sizeKib * 1024, device, type)
         readings.set(used, usedKib * 1024, device, type)
         readings.set(priority, rank, device, type)

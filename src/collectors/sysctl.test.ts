@@ -44,13 +44,13 @@ test('keys that do not fit, text and absent parameters are faults', async () => 
     assert.equal(result.outcome, 'failed', include)
     assert.match(result.reason, reason)
   }
-  await check('kernel.pid_max:a', /it has 1 numbers, and 1 keys/)
-  await check('kernel.printk:a,b', /it has 4 numbers, and 2 keys/)
-  await check('kernel.seccomp.actions_avail', /not all of it are numbers/)
+  await check('kernel.pid_max:a', /1 numbers for 1 keys/)
+  await check('kernel.printk:a,b', /4 numbers for 2 keys/)
+  await check('kernel.seccomp.actions_avail', /some values are not numbers/)
   await check('kernel.nothing', /nothing/)
   await assert.rejects(
     readWith(sysctl, { include_info: ['kernel.printk:a,b,c,d'] }),
-    /write kernel.printk alone/,
+    /use kernel.printk alone/,
   )
 })
 

@@ -9,10 +9,10 @@ const info = gauge('sysctl_info', 'Always 1; the labels are a word of a paramete
   labels: ['index', 'name', 'value'],
 })
 
-/** Parameters of the kernel that the user names, from /proc/sys (sysctl(8)). */
+/** Selected kernel parameters, from /proc/sys (sysctl(8)). */
 export const sysctl = collector({
   name: 'sysctl',
-  summary: 'Parameters of the kernel that are asked for',
+  summary: 'Selected kernel parameters',
   source: '/proc/sys',
   enabledByDefault: false,
   metrics: [info],
@@ -61,13 +61,11 @@ function numeric({ name, keys }: Parameter, proc: Tree): Show {
   )
   return readings => {
     const numbers = wordsOf(name, proc).map(decimal)
-    if (numbers.some(Number.isNaN)) throw new Error(`cannot show sysctl ${name}: not all of it are numbers`)
+    if (numbers.some(Number.isNaN)) throw new Error(`cannot show sysctl ${name}: some values are not numbers`)
     if (keys.length > 0) {
-      // The exporter that is replaced takes no key for a single number.
+      // The replaced exporter allows no key for a single number.
       if (numbers.length !== keys.length || keys.length === 1)
-        throw new Error(
-          `cannot show sysctl ${name}: it has ${numbers.length} numbers, and ${keys.length} keys`,
-        )
+        throw new Error(`cannot show sysctl ${name}: ${numbers.length} numbers for ${keys.length} keys`)
       for (const [i, keyed] of byKey.entries()) readings.set(keyed, numbers[i]!)
     } else if (numbers.length === 1) readings.set(single, numbers[0]!)
     else for (const [i, number] of numbers.entries()) readings.set(indexed, number, String(i))
@@ -76,7 +74,7 @@ function numeric({ name, keys }: Parameter, proc: Tree): Show {
 
 function textual({ name, keys }: Parameter, proc: Tree): Show {
   if (keys.length > 0)
-    throw new Error(`cannot show sysctl ${name} as text: its words have no keys; write ${name} alone`)
+    throw new Error(`cannot show sysctl ${name} as text: text values have no keys; use ${name} alone`)
   return readings => {
     for (const [i, word] of wordsOf(name, proc).entries()) readings.set(info, 1, String(i), name, word)
   }
@@ -84,6 +82,6 @@ function textual({ name, keys }: Parameter, proc: Tree): Show {
 
 function wordsOf(name: string, proc: Tree): readonly string[] {
   const text = proc.text(`sys/${name.replaceAll('.', '/')}`).trim()
-  if (text === '') throw new Error(`cannot show sysctl ${name}: it is empty`)
+  if (text === '') throw new Error(`cannot show sysctl ${name}: empty value`)
   return text.split(/\s+/)
 }

@@ -48,7 +48,7 @@ const accepted = counter(
 const connections = gauge('systemd_socket_current_connections', 'Connections that a socket unit holds.', {
   labels: ['name'],
 })
-// A count that rises, but the exporter that is replaced declares it so.
+// A counter, but the replaced exporter declares a gauge.
 const refused = gauge('systemd_socket_refused_connections_total', 'Connections that a socket unit refused.', {
   labels: ['name'],
 })
@@ -65,22 +65,22 @@ const virtualization = gauge(
 
 const states = ['active', 'activating', 'deactivating', 'inactive', 'failed']
 const mostUnits = 20_000
-/** The first version that knows of its own state and of when timers elapsed. */
+/** First version with its own state and the times of timers. */
 const stateSince = 212
-/** What a count of tasks is where nobody counts. */
+/** Task count without accounting. */
 const unlimited = 2n ** 64n - 1n
 
 type Row = readonly [family: Family, value: number, ...labels: string[]]
 
 interface Unit {
   readonly name: string
-  /** Of its name, behind the last dot. */
+  /** Suffix of its name, after the last dot. */
   readonly kind: string
   readonly state: string
   readonly path: string
 }
 
-/** Units of systemd, over its D-Bus interface (org.freedesktop.systemd1(5)). */
+/** systemd units, over its D-Bus interface (org.freedesktop.systemd1(5)). */
 export const systemd = collector({
   name: 'systemd',
   summary: 'Units of systemd',
@@ -95,9 +95,9 @@ export const systemd = collector({
     unit_exclude: key(
       regex,
       '.+\\.(automount|device|mount|scope|slice)',
-      'Regular expression, anchored, for units to leave out.',
+      'Regular expression, anchored, for units to exclude.',
     ),
-    private: key(boolean, false, 'Talks to systemd over its private socket instead of D-Bus.'),
+    private: key(boolean, false, 'Connects to systemd over its private socket instead of D-Bus.'),
     enable_task_metrics: key(boolean, false, 'Shows tasks of services.'),
     enable_restarts_metrics: key(boolean, false, 'Shows restarts of services.'),
     enable_start_time_metrics: key(boolean, false, 'Shows start times of units.'),
@@ -109,7 +109,7 @@ export const systemd = collector({
     const direct = new DBusClient({ isBus: false, sockets: () => [host.root.at('run/systemd/private')] })
     let result: { readonly rows: readonly Row[]; readonly failure?: unknown } = { rows: [] }
 
-    /** Root reaches systemd without a bus as well, so a host without one is not lost. */
+    /** Connects to systemd; root can do so without a bus too. */
     const connected = async (signal: AbortSignal): Promise<DBusClient> => {
       if (options.private) return direct
       try {
@@ -141,7 +141,7 @@ export const systemd = collector({
       const shown = all.filter(({ name, isLoaded }) => isLoaded && include.test(name) && !exclude.test(name))
       await readAll(shown, unit => readUnit(service, unit, number, found))
       if (number < stateSince) return
-      if (state === undefined) throw new Error('cannot ask systemd for its state: it does not say')
+      if (state === undefined) throw new Error('cannot read the state of systemd: not reported')
       found.push([systemRunning, state === 'running' ? 1 : 0])
     }
 
@@ -188,7 +188,7 @@ export const systemd = collector({
         } catch (failure) {
           result = { rows, failure }
         }
-        // Whoever is connected to systemd itself is sent all that it has to say about units.
+        // A direct connection to systemd receives all its signals about units.
         direct.close()
       },
       collect(readings) {
@@ -213,7 +213,7 @@ async function listUnits(service: BusService): Promise<readonly (Unit & { readon
   const units = list as unknown as readonly (readonly string[])[]
   if (units.length > mostUnits)
     throw new Error(`cannot show ${units.length} units of systemd: the limit is ${mostUnits}`)
-  // Name, description, load state, active state, state of its kind, the unit that it follows, path, job.
+  // Name, description, load state, active state, sub state, followed unit, path, job.
   return units.map(([name, , load, state, , , path]) => ({
     name: name!,
     kind: name!.slice(name!.lastIndexOf('.') + 1),

@@ -7,7 +7,7 @@ import { collector, counter, type Family, gauge, NoData } from './collector.ts'
 const labels = ['device']
 const perNanosecond = 0.000000001
 
-/** By file in /sys/class/scsi_tape/<device>/stats (Documentation/scsi/st.rst). */
+/** Families by file in /sys/class/scsi_tape/<device>/stats (Documentation/scsi/st.rst). */
 const files: readonly (readonly [file: string, family: Family, factor: number])[] = [
   ['in_flight', gauge('tape_io_now', 'Requests that the drive is working on.', { labels }), 1],
   [
@@ -52,13 +52,12 @@ export const tapestats = collector({
   source: '/sys/class/scsi_tape',
   enabledByDefault: true,
   metrics: files.map(([, family]) => family),
-  options: { ignored_devices: key(regex, '^$', 'Regular expression for devices to leave out.') },
+  options: { ignored_devices: key(regex, '^$', 'Regular expression for devices to exclude.') },
   start: ({ ignored_devices }, { host: { sys } }) => {
     const ignored = linearRegExp(ignored_devices)
     return {
       collect(readings) {
-        if (!sys.exists('class/scsi_tape'))
-          throw new NoData('/sys/class/scsi_tape is not there: no tape drive')
+        if (!sys.exists('class/scsi_tape')) throw new NoData('/sys/class/scsi_tape not found: no tape drive')
         for (const device of sys.list('class/scsi_tape')) {
           if (!/^st\d+$/.test(device) || ignored.test(device)) continue
           for (const [file, family, factor] of files) {

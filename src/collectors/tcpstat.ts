@@ -23,7 +23,7 @@ const connections = gauge(name, help, {
 /** The same for the page, and no number of connections. */
 const queues = gauge(name, help, { labels })
 
-/** By their numbers in the kernel (net/tcp_states.h). */
+/** States by number in the kernel (net/tcp_states.h). */
 const states = [
   'unknown',
   'established',

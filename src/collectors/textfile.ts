@@ -19,15 +19,15 @@ const mtime = gauge('textfile_mtime_seconds', 'When a file that was read changed
 })
 
 const mostFileBytes = 16 * 1024 * 1024
-/** Of all files together. */
+/** Maximum samples of all files together. */
 const mostSamples = 200_000
 const mostFiles = 4096
-/** A scrape waits no longer than this for file systems that may hang. */
+/** Maximum wait of a scrape for file systems that may hang, in milliseconds. */
 const patienceMs = 500
 
 const several = list(path)
 
-/** A list, or one path. A variable may give several between commas. */
+/** A list, or one path. A variable may have several, separated by commas. */
 const directories: Kind<readonly string[]> = {
   ...several,
   expects: 'a path, or a list of paths',
@@ -38,20 +38,20 @@ const directories: Kind<readonly string[]> = {
     const one = path.read(value, key, report)
     return one === undefined ? undefined : one === '' ? [] : [one]
   },
-  // One path is what the key is known to be.
+  // The usual form is one path.
   show: (paths, hide) => (paths.length === 1 ? path.show(paths[0]!, hide) : several.show(paths, hide)),
 }
 
-/** Metrics that others write: `*.prom` files in the text format 0.0.4. */
+/** Metrics from `*.prom` files in the text format 0.0.4. */
 export const textfile = collector({
   name: 'textfile',
   summary: 'Metrics from files',
   source: '*.prom files',
   enabledByDefault: true,
   metrics: [scrapeError, mtime],
-  dynamic: 'All metrics of the `*.prom` files in `directory`, with the names that they have there.',
+  dynamic: 'All metrics of the `*.prom` files in `directory`, under their own names.',
   options: {
-    enabled: key(boolean, true, 'Serves metrics from files; the same switch as `collectors.textfile`.'),
+    enabled: key(boolean, true, 'Serves metrics from files; same switch as `collectors.textfile`.'),
     directory: key(
       directories,
       ['/var/lib/node_exporter/textfile_collector'],
@@ -60,7 +60,7 @@ export const textfile = collector({
     require_directory: key(
       boolean,
       false,
-      'Whether a directory that is not there is an error, instead of one without files.',
+      'Reports a missing directory as an error, instead of as an empty one.',
     ),
   },
   flags: { enabled: '', require_directory: '' },
@@ -88,7 +88,7 @@ export const textfile = collector({
       const metrics = merged(round)
       for (const [where, fault] of round.faults)
         if (faults.get(where) !== fault)
-          log.warn('metrics of files are missing', { path: where, reason: fault })
+          log.warn('cannot read metrics from a file', { path: where, reason: fault })
       faults = round.faults
       return { metrics, files: round.files, failed: round.failed }
     }
@@ -109,15 +109,15 @@ export const textfile = collector({
   },
 })
 
-/** A file as it was read. */
+/** Content of a read file. */
 interface ReadFile {
   readonly path: string
   readonly stamp: string | undefined
   readonly mtimeSeconds: number
   readonly families: readonly TextFamily[]
-  /** Of its text; '' for none. A file with one shows nothing. */
+  /** Fault of its text; '' for none. A file with a fault shows nothing. */
   readonly fault: string
-  /** That it has, or where it has a fault that it had room for. */
+  /** Number of samples, or the room that it had if it has a fault. */
   readonly samples: number
 }
 
@@ -126,18 +126,18 @@ interface Metric {
   readonly help: string
 }
 
-/** What a scrape shows. */
+/** Result of a scrape. */
 interface Found {
   readonly metrics: readonly Metric[]
   readonly files: readonly ReadFile[]
   readonly failed: boolean
 }
 
-/** What one scrape has read so far. */
+/** Progress of one scrape. */
 class Round {
-  /** Without fault. */
+  /** Files without a fault. */
   readonly files: ReadFile[] = []
-  /** All, by path. */
+  /** All read files by path. */
   readonly read = new Map<string, ReadFile>()
   readonly faults = new Map<string, string>()
   samples = 0
@@ -168,7 +168,7 @@ async function readDirectory({ directory, access, required, cached, round }: Dir
   }
   for (const name of names) {
     if (!name.endsWith('.prom')) continue
-    if (++round.tried > mostFiles) return round.fail(directory, `there are more than ${mostFiles} files`)
+    if (++round.tried > mostFiles) return round.fail(directory, `more than ${mostFiles} files`)
     const path = posix.join(directory, name)
     try {
       const file = await readFile(path, access, cached.get(path), mostSamples - round.samples)
@@ -182,7 +182,7 @@ async function readDirectory({ directory, access, required, cached, round }: Dir
   }
 }
 
-/** Not read again where it is the one that was read before. */
+/** Reads a file unless it is unchanged. */
 async function readFile(
   path: string,
   access: Access,
@@ -191,7 +191,7 @@ async function readFile(
 ): Promise<ReadFile> {
   const stamp = access.stamp?.(path)
   if (before?.stamp !== undefined && before.stamp === stamp) {
-    // With more room a file that had too much may have none.
+    // With more room a file over the limit may be valid.
     const isFaulty = before.fault !== ''
     if (isFaulty ? samplesLeft <= before.samples : before.samples <= samplesLeft) return before
   }
@@ -205,7 +205,7 @@ async function readFile(
   }
 }
 
-/** About as many as they have on the page. */
+/** Approximate number of lines on the page. */
 function linesOf(families: readonly TextFamily[]): number {
   let lines = 0
   for (const { samples } of families)
@@ -214,7 +214,7 @@ function linesOf(families: readonly TextFamily[]): number {
   return lines
 }
 
-/** The metrics of all files. Of those that contradict each other the first stays. */
+/** Metrics of all files. The first of conflicting ones is kept. */
 function merged(round: Round): readonly Metric[] {
   const helps = new Map<string, string>()
   const sources = new Map<string, string[]>()
@@ -225,13 +225,13 @@ function merged(round: Round): readonly Metric[] {
       const { name, help } = family
       const first = helps.get(name)
       if (help !== undefined && first !== undefined && help !== first) {
-        round.fail(path, `${name} has another HELP than in ${sources.get(name)![0]}`)
+        round.fail(path, `HELP of ${name} differs from ${sources.get(name)![0]}`)
         continue
       }
       // `x_sum` beside a summary `x` would be on the page twice.
       const names = seriesNames(family)
       if (names.some(each => (owners.get(each) ?? name) !== name)) {
-        round.fail(path, `${name} has a name that another metric needs`)
+        round.fail(path, `name ${name} conflicts with another metric`)
         continue
       }
       for (const each of names) owners.set(each, name)
@@ -254,7 +254,7 @@ function seriesNames({ name, type }: TextFamily): readonly string[] {
   return [name]
 }
 
-/** `known`: families by all that they are, as the page knows each by its identity. */
+/** Shows metrics. `known`: families by content, as the page compares them by identity. */
 function show(
   readings: Readings,
   { family: text, help }: Metric,

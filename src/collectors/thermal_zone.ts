@@ -13,16 +13,18 @@ const most = gauge('cooling_device_max_state', 'How much a device can cool.', { 
 
 const directory = 'class/thermal'
 
-/** Temperatures and what cools, from /sys/class/thermal (Linux, Documentation/driver-api/thermal/sysfs-api.rst). */
+/**
+ * Temperatures and cooling devices, from /sys/class/thermal (Linux, Documentation/driver-api/thermal/sysfs-api.rst).
+ */
 export const thermal_zone = collector({
   name: 'thermal_zone',
   alias: 'thermal',
-  summary: 'Temperatures of zones and states of cooling devices',
+  summary: 'Temperature of zones and state of cooling devices',
   source: '/sys/class/thermal',
   enabledByDefault: true,
   metrics: [temperature, current, most],
   start: (_options, { host: { sys } }) => {
-    // Each CPU is a cooling device: what they are is read once for as long as they are there.
+    // Each CPU is a cooling device: types are read once per device.
     let types = new Map<string, string>()
     return {
       collect(readings) {
@@ -38,7 +40,7 @@ export const thermal_zone = collector({
           const zone = numberOf(name, 'thermal_zone')
           if (zone === undefined) continue
           const type = typeOf(name)
-          // A sensor that sleeps, or is read too early, gives an error instead of a temperature.
+          // A sleeping sensor, or one read too early, returns an error instead of a temperature.
           const milli = attribute(sys, name, 'temp')
           if (type !== undefined && milli !== undefined) readings.set(temperature, milli / 1000, type, zone)
         }
@@ -60,7 +62,7 @@ function attribute(sys: Tree, name: string, file: string): number | undefined {
   return sys.number(`${directory}/${name}/${file}`)
 }
 
-/** What follows in a name, if that begins with a digit. */
+/** Rest of a name after the prefix, if it starts with a digit. */
 function numberOf(name: string, prefix: string): string | undefined {
   const rest = name.startsWith(prefix) ? name.slice(prefix.length) : ''
   return /^\d/.test(rest) ? rest : undefined

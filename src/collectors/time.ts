@@ -16,9 +16,9 @@ const available = gauge(
 const current = gauge('time_clocksource_current_info', 'Always 1, for the clock in use.', clockLabels)
 
 const clocks = 'devices/system/clocksource'
-/** The time zone of a host may be changed. */
+/** Validity of the time zone, in milliseconds. */
 const zoneAgeMs = 60_000
-/** Where time zones are, below the root directory. */
+/** Time zone directories, below the root directory. */
 const zoneDirectories = ['usr/share/zoneinfo', 'usr/share/lib/zoneinfo', 'usr/lib/locale/TZ', 'etc/zoneinfo']
 
 /** Time, time zone and clocks of the host (tzset(3); kernel, ABI/testing/sysfs-devices-system-clocksource). */
@@ -47,7 +47,7 @@ export const time = collector({
           const names = someTextAt(sys, `${clocks}/${directory}/available_clocksource`)
           const used = someTextAt(sys, `${clocks}/${directory}/current_clocksource`)
           if (names === undefined || used === undefined)
-            throw new Error(`cannot read ${sys.at(`${clocks}/${directory}`)}: it names no clocks`)
+            throw new Error(`cannot read ${sys.at(`${clocks}/${directory}`)}: no clocks listed`)
           for (const clock of names.split(' ')) readings.set(available, 1, clock, label)
           readings.set(current, 1, used, label)
         }
@@ -56,7 +56,7 @@ export const time = collector({
   },
 })
 
-/** The time zone that TZ names, or else /etc/localtime is. UTC where it is not to be had, as the C library has it. */
+/** Time zone from TZ, or from /etc/localtime. UTC if unknown, as in the C library. */
 export function zoneOf(root: Tree, variable: string | undefined): TimeZone {
   const name = variable?.replace(/^:/, '')
   if (name === '') return TimeZone.utc
@@ -70,13 +70,13 @@ export function zoneOf(root: Tree, variable: string | undefined): TimeZone {
     try {
       return TimeZone.parse(root.bytes(target(root, path)))
     } catch {
-      // The next directory may have it; none has a zone that is misspelled.
+      // The next directory may have it; a misspelled zone is in none.
     }
   }
   return TimeZone.utc
 }
 
-/** What a file links to, where links begin at this root and not at the agent's. */
+/** Target of a link, resolved from this root, not the agent's. */
 function target(root: Tree, path: string): string {
   let at = path
   for (let i = 0; i < 8; i++) {

@@ -30,17 +30,17 @@ const isSynchronized = gauge('timex_sync_status', 'Whether something keeps the c
 
 /** Bytes of struct timex on 64 bits (linux/timex.h). */
 const timexBytes = 208
-/** The clock's state where nothing keeps it right. */
+/** State of an unsynchronized clock. */
 const timeError = 5
 /** Bit of the status: offset and jitter are in nanoseconds, not microseconds. */
 const isNano = 0x2000
 /** Frequencies are parts per million with 16 bits after the point. */
 const scaledPpm = 1e6 * 65536
 
-/** How the kernel keeps the time, by adjtimex(2). */
+/** Synchronization of the kernel clock, from adjtimex(2). */
 export const timex = collector({
   name: 'timex',
-  summary: 'How the kernel keeps its clock right',
+  summary: 'Synchronization of the kernel clock',
   source: 'adjtimex(2)',
   enabledByDefault: true,
   metrics: [
@@ -73,7 +73,7 @@ export const timex = collector({
           state = native.adjtimex(buffer)
         } catch (error) {
           if ((error as NodeJS.ErrnoException).code === 'EPERM')
-            throw new NoData("this process may not ask for the clock's state: adjtimex(2) is not permitted")
+            throw new NoData('no permission to read the clock state: adjtimex(2) is not permitted')
           throw error
         }
         showTimex(readings, buffer, state)
@@ -82,7 +82,7 @@ export const timex = collector({
   },
 })
 
-/** Shows a filled `struct timex` and the state that came with it. */
+/** Shows a filled `struct timex` and its clock state. */
 export function showTimex(readings: Readings, bytes: Buffer, state: number): void {
   const bits = bytes.readInt32LE(40)
   const perSecond = (bits & isNano) === 0 ? 1e6 : 1e9

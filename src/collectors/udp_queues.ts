@@ -6,10 +6,10 @@ const queues = gauge('udp_queues', 'Bytes of memory that wait in the queues of a
   unit: 'By',
 })
 
-/** What waits in UDP sockets, from /proc/net/{udp,udp6} (proc(5)). */
+/** Queued data of UDP sockets, from /proc/net/{udp,udp6} (proc(5)). */
 export const udp_queues = collector({
   name: 'udp_queues',
-  summary: 'Bytes that wait in UDP sockets',
+  summary: 'Bytes waiting in UDP sockets',
   source: '/proc/net/udp, udp6',
   enabledByDefault: true,
   metrics: [queues],
@@ -24,7 +24,7 @@ export const udp_queues = collector({
         readings.set(queues, tx, ip, 'tx')
         readings.set(queues, rx, ip, 'rx')
       }
-      if (!found) throw new NoData(`there is no ${host.proc.at('net/udp')}, nor udp6: this kernel has no IP`)
+      if (!found) throw new NoData(`${host.proc.at('net/udp')} and udp6 not found: this kernel has no IP`)
     },
   }),
 })
@@ -39,8 +39,8 @@ const space = 32
 const colon = 58
 
 /**
- * The sums of the fifth word, `tx_queue:rx_queue` in hexadecimal digits, of all lines but the first. A host of tens of
- * thousands of sockets has megabytes here, so nothing is made from it but the two numbers.
+ * Sums of the fifth word, `tx_queue:rx_queue` in hexadecimal digits, of all lines except the first. A host with tens of
+ * thousands of sockets has megabytes here, so only the two numbers are created from it.
  */
 export function sumQueues(bytes: Buffer, path: string): { readonly tx: number; readonly rx: number } {
   const broken = () => new Error(`cannot read /proc/${path}: a line has no queues`)
@@ -67,7 +67,7 @@ export function sumQueues(bytes: Buffer, path: string): { readonly tx: number; r
   return { tx, rx }
 }
 
-/** Where the line ends; the end of the file where it has no end. */
+/** End of the line, or of the file. */
 function lineEnd(bytes: Buffer, from: number): number {
   const end = bytes.indexOf(newline, from)
   return end < 0 ? bytes.length : end

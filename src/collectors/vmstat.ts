@@ -6,7 +6,7 @@ import { NumberLines } from './_number-lines.ts'
 import { collector, type Family, untyped } from './collector.ts'
 import { families } from './families.ts'
 
-/** Fields that the semantic conventions have. Minor faults are no field: `pgfault` counts both kinds. */
+/** Fields in the semantic conventions. There is no field for minor faults: `pgfault` counts both kinds. */
 const conventions: Readonly<Record<string, OtelName>> = {
   pgmajfault: {
     name: 'system.paging.faults',

@@ -37,7 +37,7 @@ const directory = 'class/watchdog'
 /** Watchdogs, from /sys/class/watchdog (Linux, Documentation/ABI/testing/sysfs-class-watchdog). */
 export const watchdog = collector({
   name: 'watchdog',
-  summary: 'Watchdogs that reset the machine',
+  summary: 'Hardware watchdogs',
   source: '/sys/class/watchdog',
   enabledByDefault: true,
   metrics: [...numbers.map(([, family]) => family), info],
@@ -45,10 +45,10 @@ export const watchdog = collector({
     collect(readings) {
       const names = sys.list(directory)
       if (names.length === 0 && !sys.exists(directory))
-        throw new NoData(`there is no ${sys.at(directory)}: no watchdog is here`)
+        throw new NoData(`${sys.at(directory)} not found: no watchdog`)
       for (const name of names) {
         const text = (file: string) => optionalTextAt(sys, `${directory}/${name}/${file}`) ?? ''
-        // Drivers show what they know.
+        // Drivers have different files.
         for (const [file, family] of numbers) {
           const value = sys.number(`${directory}/${name}/${file}`)
           if (value !== undefined) readings.set(family, value, name)

@@ -83,7 +83,7 @@ const stationFamilies: readonly (readonly [field: Exclude<keyof WifiStation, 'ad
     ],
   ]
 
-/** Wireless interfaces and who they are linked to, from nl80211. */
+/** Wireless interfaces and their links, from nl80211. */
 export const wifi = collector({
   name: 'wifi',
   summary: 'Wireless interfaces and stations',
@@ -96,7 +96,8 @@ export const wifi = collector({
   start: ({ fixtures }) => ({
     collect(readings) {
       const source = fixtures === '' ? kernelWifi() : fixtureWifi(fixtures)
-      if (source === undefined) throw new NoData('this kernel has no wireless networks: no family nl80211')
+      if (source === undefined)
+        throw new NoData('this kernel has no wireless support: netlink family nl80211 not found')
       for (const one of source.interfaces()) {
         const { name } = one
         if (name === '') continue
@@ -117,12 +118,12 @@ function modeOf(status: number): string {
   return ['client', 'client', 'ad-hoc'][status] ?? 'unknown'
 }
 
-/** The same from files: `interfaces.json` and, for each interface, `bss.json` and `stationinfo.json`. */
+/** Wireless data from files: `interfaces.json` and, for each interface, `bss.json` and `stationinfo.json`. */
 function fixtureWifi(directory: string): WifiSource {
   return {
     interfaces() {
       const items = readFixture(join(directory, 'interfaces.json'))
-      if (items === undefined) throw new Error(`cannot read ${directory}: there is no interfaces.json`)
+      if (items === undefined) throw new Error(`cannot read ${directory}: interfaces.json not found`)
       return items.map(item => ({
         name: textOf(item, 'name'),
         megahertz: numberOf(item, 'frequency'),

@@ -1,7 +1,7 @@
 import { Scanner } from '../lib/scanner.ts'
 import { collector, counter } from './collector.ts'
 
-/** Fields (Linux, Documentation/networking/xfrm_proc.rst), and why they counted a packet. */
+/** Fields (Linux, Documentation/networking/xfrm_proc.rst) and their causes. */
 const fields = [
   ['XfrmInError', 'in_error', 'incoming, with an error that no other counter has'],
   ['XfrmInBufferError', 'in_buffer_error', 'incoming, for want of a buffer'],
@@ -59,7 +59,7 @@ export const xfrm = collector({
   }),
 })
 
-/** Values in the order of `fields`; 0 for those that this kernel does not count. */
+/** Values in the order of `fields`; 0 for unsupported ones. */
 function parseXfrmStat(bytes: Buffer): readonly number[] {
   const values = fields.map(() => 0)
   const scan = new Scanner(bytes)
@@ -71,6 +71,6 @@ function parseXfrmStat(bytes: Buffer): readonly number[] {
       throw new Error(`cannot read /proc/net/xfrm_stat: line ${lines + 1} is not a name and a number`)
     if (place !== undefined) values[place] = value
   }
-  if (lines === 0) throw new Error('cannot read /proc/net/xfrm_stat: it is empty')
+  if (lines === 0) throw new Error('cannot read /proc/net/xfrm_stat: empty file')
   return values
 }

@@ -13,7 +13,7 @@ function btree(name: string, what: string): readonly Family[] {
   ]
 }
 
-/** By the first word of their line: the counters that follow it, in their order (fs/xfs/xfs_stats.h). */
+/** Counters by the first word of their line, in order (fs/xfs/xfs_stats.h). */
 const lines: ReadonlyMap<string, readonly Family[]> = new Map(
   Object.entries({
     extent_alloc: [
@@ -83,7 +83,7 @@ export const xfs = collector({
   },
 })
 
-/** False: a line was not as it should be, or none was known. */
+/** Shows all lines. False if a line was invalid, or none was known. */
 function show(scan: Scanner, device: string, readings: Readings): boolean {
   let known = 0
   while (scan.line()) {

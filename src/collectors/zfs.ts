@@ -5,7 +5,7 @@ import { families, metricName } from './families.ts'
 
 const root = 'spl/kstat/zfs'
 
-/** File → first words of the names of its metrics. */
+/** File → prefix of its metric names. */
 const files: Readonly<Record<string, string>> = {
   abdstats: 'zfs_abd',
   arcstats: 'zfs_arc',
@@ -54,7 +54,7 @@ export const zfs = collector({
     const ofDataset = familiesOf('zfs_zpool_dataset', 'objset', ['dataset', 'zpool'])
     return {
       collect(readings) {
-        if (!proc.exists(root)) throw new NoData(`/proc/${root} is not there: the kernel has no ZFS`)
+        if (!proc.exists(root)) throw new NoData(`/proc/${root} not found: the kernel has no ZFS`)
         for (const [path, familyOf] of known)
           if (proc.exists(path))
             readFields(scan.reset(proc.bytes(path)), path, (field, _type, value) =>
@@ -96,7 +96,7 @@ function readPool(
   }
 }
 
-/** Lines `name type data` below a line of these words. Throws where that line, or a number, is missing. */
+/** Lines `name type data` below a header of these words. Throws if the header or a number is missing. */
 function readFields(
   scan: Scanner,
   path: string,
@@ -111,24 +111,24 @@ function readFields(
         if (field === 'dataset_name') foundDataset?.(scan.rest())
         if (type !== uint64 && type !== int64) continue
         const value = scan.number()
-        if (Number.isNaN(value)) throw new Error(`cannot read /proc/${path}: ${field} is no number`)
+        if (Number.isNaN(value)) throw new Error(`cannot read /proc/${path}: ${field} is not a number`)
         found(field, type, value)
       }
       return
     }
   }
-  throw new Error(`cannot read /proc/${path}: no line of column names`)
+  throw new Error(`cannot read /proc/${path}: no header line`)
 }
 
-/** A line of names, and lines of numbers below it (before OpenZFS 2.1). */
+/** A header line, and lines of numbers below it (before OpenZFS 2.1). */
 function readPoolIo(scan: Scanner, path: string, pool: string, readings: Readings, ofPool: FamilyOf): void {
   while (scan.line() && !scan.starts('nread'));
   const names = scan.rest().split(/\s+/)
-  if (names.length < 12) throw new Error(`cannot read /proc/${path}: no line of column names`)
+  if (names.length < 12) throw new Error(`cannot read /proc/${path}: no header line`)
   while (scan.line())
     for (const name of names) {
       const value = decimal(scan.text())
-      if (Number.isNaN(value)) throw new Error(`cannot read /proc/${path}: ${name} is no number`)
+      if (Number.isNaN(value)) throw new Error(`cannot read /proc/${path}: ${name} is not a number`)
       readings.set(ofPool(name)!, value, pool)
     }
 }

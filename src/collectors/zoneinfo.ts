@@ -4,7 +4,7 @@ import { families } from './families.ts'
 
 const labels = ['node', 'zone']
 
-/** Field → its family. */
+/** Field → family. */
 const fields = new Map<string, Family>([
   ['nr_free_pages', pages('nr_free_pages', 'Free pages.')],
   ['min', pages('min_pages', 'Free pages below which only urgent requests are served.')],
@@ -88,9 +88,9 @@ export const zoneinfo = collector({
             const family = fields.get(word)
             if (family !== undefined) readings.set(family, file.count(), node, zone)
           }
-          if (node === '') throw file.fault('it does not begin with a node')
+          if (node === '') throw file.fault('the first line is not a node')
         }
-        if (node === '') throw file.fault('it is empty')
+        if (node === '') throw file.fault('empty file')
       },
     }
   },
@@ -99,6 +99,6 @@ export const zoneinfo = collector({
 /** `Node 0, zone   Normal` */
 function placeOf(file: TableFile): readonly [node: string, zone: string] {
   const parts = /^(\d+), zone +(\w+)$/.exec(file.rest())
-  if (parts === null) throw file.fault('a line names no zone')
+  if (parts === null) throw file.fault('a line has no zone')
   return [parts[1]!, parts[2]!]
 }

@@ -346,7 +346,7 @@ test('what a scrape configuration asks for and does not get is a warning', () =>
     'collectors: {prometheus: {scrape_configs: [{job_name: a, scrape_native_histograms: true}]}}',
   )
   assert.deepEqual(warnings, [
-    'collectors.prometheus.scrape_configs[0].scrape_native_histograms changes nothing: svc takes histograms with classic buckets only',
+    'collectors.prometheus.scrape_configs[0].scrape_native_histograms has no effect: svc supports only histograms with classic buckets',
   ])
 })
 

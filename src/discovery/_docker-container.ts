@@ -1,17 +1,17 @@
 import { type JsonObject, objectOf, textOf } from '../lib/json-fields.ts'
 import type { Container } from '../model/entity.ts'
 
-/** Numbers of containers, as Docker, Podman, CRI-O and the CRI of containerd make them. */
+/** Form of container IDs of Docker, Podman, CRI-O and the CRI plugin of containerd. */
 export const containerId = /^[0-9a-f]{64}$/
 
-/** More labels than that, and those that are longer, are left out: images bring any. */
+/** Maximum number of labels; more labels, and longer ones, are dropped, as images can set any. */
 export const maxLabels = 512
 const maxLabelChars = 4096
 const maxAllLabelChars = 32 * 1024
 
 /**
  * A container as Docker describes it: the answer of `GET /containers/{id}/json` (Engine API 1.24 and later, and what
- * Podman answers there), or its file `config.v2.json`, which calls the same things by the same names.
+ * Podman answers there), or its file `config.v2.json`, which has the same field names.
  */
 export function dockerContainer(
   id: string,
@@ -64,13 +64,13 @@ export function boundedLabels(entries: Iterable<readonly [string, unknown]>): Re
   return labels
 }
 
-/** A reference as somebody wrote it: who ran an image by its identity wrote no name. */
+/** Image name as written by the user; '' for an image started by its ID. */
 export function imageName(value: unknown): string {
   const name = textOf(value)
   return /^(sha256:)?[0-9a-f]{64}$/.test(name) ? '' : name
 }
 
-/** With the algorithm in front, which Podman and CRI-O leave out. */
+/** Image ID with its algorithm prefix, which Podman and CRI-O omit. */
 export function imageId(value: unknown): string {
   const digits = textOf(value).replace(/^sha256:/, '')
   return containerId.test(digits) ? `sha256:${digits}` : ''

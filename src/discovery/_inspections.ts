@@ -5,28 +5,28 @@ import { entityBytes } from '../model/entity-bytes.ts'
 import type { ContainerSink } from './_runtime-source.ts'
 
 export interface InspectionsOptions {
-  /** Asks for one, within bounds in bytes and time. Undefined: it is no more. */
+  /** Reads one container, within limits on size and time. Undefined: it no longer exists. */
   readonly read: (id: string) => Promise<Container | undefined>
-  /** What the sink was told; outlives the connection. */
+  /** Containers reported to the sink; kept across connections. */
   readonly known: Map<string, Container>
-  /** For those that are known. */
+  /** Memory for known containers. */
   readonly room: ByteRoom
   readonly sink: ContainerSink
 }
 
-/** On one host, at most. */
+/** Maximum number of containers of one host. */
 export const maxContainers = 16_384
-/** Questions at the same time: a daemon answers them one by one, and has others to serve. */
+/** Maximum concurrent requests: a daemon answers them one by one, and has other clients. */
 const maxQuestions = 4
 
-/** Asks a daemon for containers, each as often as something happened to it, but no more than once at a time. */
+/** Reads containers from a daemon: once per change of a container, and never twice at the same time. */
 export class Inspections {
   /** Why a container could not be read; '' while all could. */
   fault = ''
   private readonly options: InspectionsOptions
-  /** Those to ask for, with what is known of them if they are gone by then. */
+  /** Containers to read, with the data known from their events in case they are gone by then. */
   private readonly waiting = new Map<string, Container | undefined>()
-  /** Those that are asked for, and whether the answer still counts. */
+  /** Containers being read, and whether the answer is still current. */
   private readonly asked = new Map<string, { counts: boolean }>()
   private readonly failed = new Set<string>()
   private closed = false
@@ -35,14 +35,14 @@ export class Inspections {
     this.options = options
   }
 
-  /** Something happened to it. `seen` is told of it if it is gone before it can be asked for. */
+  /** A container changed. `seen` is reported if the container is gone before it can be read. */
   want(id: string, seen?: Container): void {
     if (this.closed || this.waiting.size >= maxContainers) return
     this.waiting.set(id, seen ?? this.waiting.get(id))
     this.next()
   }
 
-  /** It is no more. `seen` is told of it if it was never asked for in time. */
+  /** A container was removed. `seen` is reported if it was never read in time. */
   gone(id: string, seen = this.waiting.get(id)): void {
     if (this.closed) return
     const { known, room, sink } = this.options
@@ -55,13 +55,13 @@ export class Inspections {
     if (known.delete(id)) sink.containerGone(id)
   }
 
-  /** Takes a list that was asked for when those of `before` were known. All are asked for, or those that are new. */
+  /** Applies a list requested when the containers in `before` were known. Reads all of them, or only new ones. */
   reconcile(listed: ReadonlySet<string>, before: readonly string[], all: boolean): void {
     for (const id of before) if (!listed.has(id)) this.gone(id)
     for (const id of listed) if (all || this.failed.has(id) || !this.options.known.has(id)) this.want(id)
   }
 
-  /** From now on nothing is asked, and nothing is told. */
+  /** Stops requests and reports. */
   close(): void {
     this.closed = true
     this.waiting.clear()

@@ -4,11 +4,13 @@ import { imageId, imageName, labelsOf } from './_docker-container.ts'
 
 // What runtimes write into `annotations` of a bundle's config.json (OCI runtime specification 1.0, config.md).
 
-/** Of the CRI of containerd (containerd, pkg/cri/annotations), or of nerdctl. `pid` as in `Container`. */
+/**
+ * Container of the CRI plugin of containerd (containerd, pkg/cri/annotations), or of nerdctl. `pid` as in `Container`.
+ */
 export function containerdContainer(id: string, annotations: JsonObject, pid: number): Container {
   const of = (key: string) => textOf(annotations[`io.kubernetes.cri.${key}`])
   const name = of('container-name')
-  // As the kubelet labels the container; the labels themselves stand in no file.
+  // As the kubelet labels the container; the labels themselves are in no file.
   const labels = {
     'io.kubernetes.pod.name': of('sandbox-name'),
     'io.kubernetes.pod.namespace': of('sandbox-namespace'),
@@ -27,7 +29,7 @@ export function containerdContainer(id: string, annotations: JsonObject, pid: nu
   }
 }
 
-/** Of CRI-O (cri-o, pkg/annotations). The kubelet's labels stand in one text of JSON. */
+/** Container of CRI-O (cri-o, pkg/annotations). The kubelet's labels are in one JSON text. */
 export function crioContainer(id: string, annotations: JsonObject): Container {
   const of = (key: string) => textOf(annotations[`io.kubernetes.cri-o.${key}`])
   const labels = labelsOf(objectIn(annotations['io.kubernetes.cri-o.Labels']))
@@ -48,7 +50,7 @@ export function crioContainer(id: string, annotations: JsonObject): Container {
   }
 }
 
-/** Of Podman, whose annotations hold no names: those stand in the list of its storage. */
+/** Container of Podman, whose annotations have no names: those are in the list of its storage. */
 export function podmanContainer(id: string, listed: JsonObject | undefined, logPath: string): Container {
   const metadata = objectIn(listed?.metadata)
   return {

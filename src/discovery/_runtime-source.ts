@@ -4,58 +4,58 @@ import type { Logger } from '../lib/logger.ts'
 import type { Container, EntitySink, SourceState } from '../model/entity.ts'
 import { entityBytes } from '../model/entity-bytes.ts'
 
-/** What takes containers. */
+/** Receiver of containers. */
 export type ContainerSink = Pick<EntitySink, 'container' | 'containerGone'>
 
 export interface RuntimeSourceOptions {
   readonly sink: ContainerSink
-  /** For what is known; without it there is no bound in bytes. */
+  /** Memory for known containers; without it there is no limit in bytes. */
   readonly room?: ByteRoom
   readonly log: Pick<Logger, 'info' | 'warn'>
-  /** Where the host's root is mounted. */
+  /** Mount point of the host's root file system. */
   readonly rootfs?: string
-  /** Between two looks at the list of containers, for what events did not tell. */
+  /** Interval of full lists, in milliseconds, for changes without an event. */
   readonly refreshMs?: number
 }
 
-/** Who answers. */
+/** A daemon that responded. */
 export interface Daemon {
   /** `docker`, `podman` or `containerd`. */
   readonly runtime: string
   readonly version: string
-  /** Where it keeps its files, where that is asked for; '' while it is not known. */
+  /** Its data directory, if requested; '' while unknown. */
   readonly rootDir: string
 }
 
 export interface RuntimeState extends SourceState, Daemon {
-  /** Where it answers: the path of a socket, or an address; '' before somebody did. */
+  /** Socket path or address; '' before a daemon responded. */
   readonly endpoint: string
-  /** Those that the sink was told of and that are there, whatever their state. */
+  /** Number of containers reported to the sink that still exist, in any state. */
   readonly containers: number
 }
 
 export interface Fault {
   readonly reason: string
-  /** '': nothing is wrong. */
+  /** '': no fault. */
   readonly hint: string
 }
 
-/** Where a daemon may be asked. */
+/** Address of a possible daemon. */
 export interface Place {
-  /** For people. */
+  /** Name in logs and documents. */
   readonly name: string
-  /** Somebody named it: that it does not answer is told also where another does. */
+  /** Configured by the user: a fault of it is reported even while another daemon responds. */
   readonly isMeant: boolean
 }
 
-/** The places to try. The fault is that of the place that somebody named, or why there is none. */
+/** Addresses to try. The fault is that of the configured address, or the reason why there is none. */
 export interface FoundPlaces<P extends Place> extends Fault {
   readonly places: readonly P[]
 }
 
-/** What a session has for all that it finds. */
+/** Options of a session. */
 export interface SessionOptions {
-  /** What the sink was told; outlives the session. */
+  /** Containers reported to the sink; kept across sessions. */
   readonly known: Map<string, Container>
   readonly room: ByteRoom
   readonly sink: ContainerSink
@@ -64,11 +64,11 @@ export interface SessionOptions {
 
 /** Follows the containers of one daemon over one stream of events. */
 export interface RuntimeSession {
-  /** Why not all is told; '' while it is. */
+  /** Reason why some containers are not reported; '' if all are. */
   readonly fault: string
-  /** Calls `listed` as soon as the containers are known, and again when more is. Rejects when the daemon is lost. */
+  /** Calls `listed` once the containers are known, and again at each new list. Rejects when the connection is lost. */
   run(listed: (daemon: Daemon) => void): Promise<never>
-  /** Ends everything: from now on the sink is told nothing. */
+  /** Stops the session and all reports to the sink. */
   close(): void
 }
 
@@ -95,40 +95,40 @@ export function faultOf(
   if (code === 'EACCES' || code === 'EPERM') return words.denied
   const { startAgain } = words
   if (code === 'ECONNREFUSED' || code === 'ENOENT')
-    return { reason: `nobody listens at ${name} (${code})`, hint: wasReached ? startAgain : words.absent }
-  if (wasReached) return { reason: `${words.daemon} at ${name} was lost: ${text}`, hint: startAgain }
+    return { reason: `nothing listens on ${name} (${code})`, hint: wasReached ? startAgain : words.absent }
+  if (wasReached) return { reason: `lost ${words.daemon} at ${name}: ${text}`, hint: startAgain }
   return words.strange
 }
 
-/** What one kind of daemon differs in. */
+/** Properties of one kind of daemon. */
 export interface Runtime<P extends Place> {
   find(): FoundPlaces<P>
   open(place: P, options: SessionOptions): RuntimeSession
   faultOf(place: P, error: unknown, wasReached: boolean): Fault
-  /** The hint where a daemon left containers behind. */
+  /** Hint for a lost daemon with known containers. */
   readonly startAgain: string
 }
 
-/** Between two looks for a socket where there is none. */
+/** Interval of searches for a socket, in milliseconds, while there is none. */
 const searchMs = 2_000
-/** A daemon that was there for so long did not refuse us: its loss is news, and it may come back at once. */
+/** A connection of this length, in milliseconds, worked: its loss is reported, and the backoff starts again. */
 const settledMs = 10_000
 const nobody = { runtime: '', version: '', endpoint: '', rootDir: '' }
 const noFault: Fault = { reason: '', hint: '' }
 
-/** Follows the containers of whoever answers first of one kind of daemon, for as long as it is wanted. */
+/** Reports the containers of the first daemon of its kind that responds, until stopped. */
 export class RuntimeSource<P extends Place> {
   private readonly runtime: Runtime<P>
   private readonly options: RuntimeSourceOptions
   private readonly room: ByteRoom
-  /** What the sink was told, over all sessions. */
+  /** Containers reported to the sink, over all sessions. */
   private readonly known = new Map<string, Container>()
   private readonly backoff = new Backoff({ initialMs: 200, maxMs: 10_000, multiplier: 2, jitter: 0.3 })
   private daemon = nobody
   private session: RuntimeSession | undefined
   private connected = false
   private fault = noFault
-  /** Of the place that somebody named, while another answers. */
+  /** Fault of the configured address, while another daemon responds. */
   private aside = noFault
   private hasWarned = false
   private phase: 'new' | 'running' | 'stopped' = 'new'
@@ -141,14 +141,14 @@ export class RuntimeSource<P extends Place> {
     this.room = options.room ?? new ByteRoom()
   }
 
-  /** Looks for a daemon from now on, and follows it. */
+  /** Starts to search for a daemon and to follow it. */
   start(): void {
     if (this.phase !== 'new') return
     this.phase = 'running'
     void this.run()
   }
 
-  /** Ends everything. Nobody follows the containers any more, so they are told as gone. */
+  /** Stops, and reports all containers as gone. */
   stop(): void {
     this.phase = 'stopped'
     this.connected = false
@@ -166,7 +166,7 @@ export class RuntimeSource<P extends Place> {
     return { connected: this.connected, reason, hint, ...this.daemon, containers: this.known.size }
   }
 
-  /** The sink was told of this container, and will be when it goes. */
+  /** Whether this container was reported to the sink. */
   knows(id: string): boolean {
     return this.known.has(id)
   }
@@ -184,7 +184,7 @@ export class RuntimeSource<P extends Place> {
       for (const place of places) {
         const end = await this.follow(place)
         if (place.isMeant && !end.wasReached) this.aside = end.fault
-        // Of several that do not answer, the first was meant.
+        // If several do not respond, the fault of the first is reported.
         fault = end.wasReached ? end.fault : (fault ?? end.fault)
         if (end.wasReached || this.phase !== 'running') break
       }
@@ -195,7 +195,7 @@ export class RuntimeSource<P extends Place> {
     }
   }
 
-  /** A daemon was there, and left containers. */
+  /** Whether a daemon with containers was lost. */
   private get wasLost(): boolean {
     return this.daemon !== nobody && this.known.size > 0
   }
@@ -231,13 +231,13 @@ export class RuntimeSource<P extends Place> {
   private reached({ name: endpoint }: P, { runtime, version, rootDir }: Daemon): void {
     const { log } = this.options
     if (this.daemon === nobody) {
-      log.info('follows containers', { runtime, version, endpoint })
+      log.info('connected to the container runtime', { runtime, version, endpoint })
       if (this.aside.hint !== '')
         log.warn('the configured endpoint is not available; following another runtime', { ...this.aside })
     }
     this.connected = true
     this.fault = noFault
-    // It is asked for at each connection, and stays until it is told.
+    // Requested at each connection; the old value is kept until the answer comes.
     const root = rootDir || (runtime === this.daemon.runtime ? this.daemon.rootDir : '')
     this.daemon = { runtime, version, endpoint, rootDir: root }
   }
@@ -246,7 +246,7 @@ export class RuntimeSource<P extends Place> {
     this.fault = fault
     if (fault.hint === '' || this.hasWarned) return
     this.hasWarned = true
-    this.options.log.warn('cannot follow containers', { reason: fault.reason, hint: fault.hint })
+    this.options.log.warn('cannot read containers', { reason: fault.reason, hint: fault.hint })
   }
 
   private async pause(ms: number): Promise<void> {

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 
-/** Whether a socket is there. What may not be looked at counts as there: the connection then tells what is refused. */
+/** Whether a socket exists. A path without permission counts as existing, so that the connection reports the error. */
 export function isSocketThere(path: string): boolean {
   try {
     return statSync(path, { throwIfNoEntry: false })?.isSocket() === true

@@ -1,7 +1,7 @@
 import { MetadataError } from '../lib/metadata-service.ts'
 import type { CloudProvider } from '../model/cloud-provider.ts'
 
-/** Alibaba Cloud ECS, in the security hardening mode, which every machine knows (ECS user guide, "Instance metadata"). */
+/** Alibaba Cloud ECS, in security hardening mode, which all machines support (ECS user guide, "Instance metadata"). */
 export const alibaba: CloudProvider = {
   name: 'alibaba',
   summary: 'Alibaba Cloud ECS instances, by their metadata service.',
@@ -18,7 +18,7 @@ export const alibaba: CloudProvider = {
     const region = identity.text('region-id')
     if (instanceId === '' || region === '')
       throw new MetadataError(
-        `cannot use the identity document of ${service.origin}: it is none of Alibaba Cloud, which has instance-id and region-id`,
+        `cannot use the identity document of ${service.origin}: no instance-id and region-id, so it is not from Alibaba Cloud`,
         'answer',
       )
     const account = identity.text('owner-account-id')

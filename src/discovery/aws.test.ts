@@ -53,7 +53,7 @@ test('a token that never comes names the hop limit and its hint', async t => {
     await assert.rejects(readCloud(aws, service.endpoint, timeoutMs), {
       name: 'MetadataError',
       message: /api\/token: .*HttpPutResponseHopLimit/,
-      hint: /network of the host.*--http-put-response-hop-limit 2/,
+      hint: /host network.*--http-put-response-hop-limit 2/,
     })
   }
   // With the token in hand it is something else.
@@ -66,7 +66,7 @@ test('a service that is turned off names the option that turns it on', async t =
   t.after(service.stop)
   // It refuses whoever comes without its own header, with 403, as EC2 does when the endpoint is disabled.
   await assert.rejects(readCloud(aws, service.endpoint), {
-    message: /HTTP 403, as where the HttpEndpoint of the machine is disabled/,
+    message: /HTTP 403; the HttpEndpoint of the machine may be disabled/,
     hint: /--http-endpoint enabled/,
   })
 })

@@ -1,7 +1,7 @@
 import { MetadataError, type MetadataFields, type MetadataService } from '../lib/metadata-service.ts'
 import type { CloudProvider, Dmi } from '../model/cloud-provider.ts'
 
-/** Seconds. The conversation takes less than one, and the next begins with a token of its own. */
+/** Seconds. All requests take less than one, and the next round gets its own token. */
 const tokenTtl = '60'
 
 /** Amazon EC2: the instance metadata service, version 2 only (EC2 user guide, "Use the Instance Metadata Service"). */
@@ -22,7 +22,7 @@ export const aws: CloudProvider = {
     const region = identity.text('region')
     if (!/^m?i-/.test(instanceId) || region === '')
       throw new MetadataError(
-        `cannot use the identity document of ${service.origin}: it is none of EC2, which has instanceId and region`,
+        `cannot use the identity document of ${service.origin}: no instanceId and region, so it is not from EC2`,
         'answer',
       )
     const [partition, instanceName] = await Promise.all([
@@ -65,23 +65,23 @@ async function token(service: MetadataService): Promise<string> {
   }
 }
 
-/** The two ways in which the owner of a machine keeps its metadata from a program. */
+/** Adds a hint for the two settings that block the metadata service. */
 function explained(error: unknown): unknown {
   if (!(error instanceof MetadataError)) return error
   const command = 'aws ec2 modify-instance-metadata-options --instance-id <id>'
-  // The packets of this one answer may be sent with a time to live of 1, which a container's bridge uses up.
+  // Packets of this one answer may have a time to live of 1, which the bridge of a container uses up.
   if (error.fault === 'silent')
     return new MetadataError(
-      `${error.message}; in a container it is the HttpPutResponseHopLimit of 1 that keeps the token away`,
+      `${error.message}; in a container, an HttpPutResponseHopLimit of 1 blocks the token`,
       error.fault,
       {
         cause: error,
-        hint: `run svc in the network of the host, or run ${command} --http-put-response-hop-limit 2`,
+        hint: `run svc in the host network, or run ${command} --http-put-response-hop-limit 2`,
       },
     )
   if (error.status === 403)
     return new MetadataError(
-      `${error.message}, as where the HttpEndpoint of the machine is disabled`,
+      `${error.message}; the HttpEndpoint of the machine may be disabled`,
       error.fault,
       {
         status: 403,
@@ -92,7 +92,7 @@ function explained(error: unknown): unknown {
   return error
 }
 
-/** '' where a part of it is not known. */
+/** '' if a part of it is unknown. */
 function arn(partition: string, identity: MetadataFields): string {
   const account = identity.text('accountId')
   return partition === '' || account === ''

@@ -6,7 +6,7 @@ export const azure: CloudProvider = {
   name: 'azure',
   summary: 'Azure virtual machines, by the instance metadata service.',
   endpoint: 'http://169.254.169.254',
-  // The vendor is Microsoft for every Hyper-V. This one number is on all machines of Azure, and on no others.
+  // The vendor is Microsoft for every Hyper-V. Only machines of Azure have this number, and all of them.
   recognise: dmi => dmi.chassis_asset_tag === '7783-7084-3265-9085-8269-3286-77',
   async read(service) {
     const compute = await service.fields({
@@ -17,7 +17,7 @@ export const azure: CloudProvider = {
     const region = compute.text('location')
     if (instanceId === '' || region === '')
       throw new MetadataError(
-        `cannot use the answer of ${service.origin}: it is none of Azure, which has vmId and location`,
+        `cannot use the answer of ${service.origin}: no vmId and location, so it is not from Azure`,
         'answer',
       )
     return {
@@ -35,7 +35,7 @@ export const azure: CloudProvider = {
   },
 }
 
-/** Images of one's own have an identifier; those of the marketplace a name in four parts. */
+/** Custom images have an identifier, marketplace images a name in four parts. */
 function image(reference: MetadataFields): string {
   const parts = ['publisher', 'offer', 'sku', 'version'].map(name => reference.text(name))
   return reference.text('id') || (parts.includes('') ? '' : parts.join(':'))

@@ -1,7 +1,9 @@
 import { MetadataError } from '../lib/metadata-service.ts'
 import type { CloudProvider } from '../model/cloud-provider.ts'
 
-/** Droplets of DigitalOcean (its metadata API). They tell neither size nor image, and have neither zones nor accounts. */
+/**
+ * DigitalOcean Droplets (DigitalOcean metadata API). Size and image are not reported; zones and accounts do not exist.
+ */
 export const digitalocean: CloudProvider = {
   name: 'digitalocean',
   summary: 'DigitalOcean Droplets, by their metadata service.',
@@ -13,11 +15,11 @@ export const digitalocean: CloudProvider = {
     const region = droplet.text('region')
     if (!/^\d+$/.test(instanceId) || region === '')
       throw new MetadataError(
-        `cannot use the answer of ${service.origin}: it is none of DigitalOcean, which has droplet_id and region`,
+        `cannot use the answer of ${service.origin}: no droplet_id and region, so it is not from DigitalOcean`,
         'answer',
       )
     return {
-      // Semantic conventions 1.44 know neither of these.
+      // Semantic conventions 1.44 have neither of these values.
       provider: 'digitalocean',
       platform: 'digitalocean_droplet',
       region,

@@ -2,13 +2,13 @@ import { MetadataError, type MetadataRequest } from '../lib/metadata-service.ts'
 import type { CloudProvider } from '../model/cloud-provider.ts'
 
 /**
- * Google Compute Engine (Compute Engine documentation, "View and query VM metadata"). Paths one by one: a listing would
- * bring the attributes, which are long and may be secret, and the number of the machine as one that JSON rounds.
+ * Google Compute Engine (Compute Engine documentation, "View and query VM metadata"). One request per path: a listing
+ * would include the attributes, which are long and may be secret, and an instance number that JSON rounds.
  */
 export const gcp: CloudProvider = {
   name: 'gcp',
   summary: 'Google Compute Engine instances, by the metadata server.',
-  // Of metadata.google.internal, which a name server would have to be asked for.
+  // Address of metadata.google.internal, without a DNS lookup.
   endpoint: 'http://169.254.169.254',
   // "Google" alone is the maker of Chromebooks too.
   recognise: dmi => dmi.product_name === 'Google Compute Engine' || dmi.product_name === 'Google',
@@ -24,7 +24,7 @@ export const gcp: CloudProvider = {
     const zone = lastPart(zonePath)
     if (!/^\d+$/.test(instanceId) || !/^.+-\w+$/.test(zone))
       throw new MetadataError(
-        `cannot use the answers of ${service.origin}: they are none of Compute Engine, where a machine has a number and a zone`,
+        `cannot use the answers of ${service.origin}: no instance number and zone, so they are not from Compute Engine`,
         'answer',
       )
     return {

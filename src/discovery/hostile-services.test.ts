@@ -49,7 +49,7 @@ const reasons: Readonly<Record<Misbehaviour, RegExp>> = {
   'wrong types': /cannot use the (identity document|answer)/,
   deep: /more than \d+ parts|not a line of text/,
   empty: /not JSON|not a line of text/,
-  'breaks off': /broke off|connection was lost/,
+  'breaks off': /cut off|connection was lost/,
   hangs: /no complete answer within 400 ms/,
   trickles: /no complete answer within 400 ms/,
 }

@@ -20,7 +20,7 @@ export const oracle: CloudProvider = {
       instance.text('region')
     if (!instanceId.startsWith('ocid1.instance.') || region === '')
       throw new MetadataError(
-        `cannot use the answer of ${service.origin}: it is none of Oracle Cloud, which has an OCID and a region`,
+        `cannot use the answer of ${service.origin}: no OCID and region, so it is not from Oracle Cloud`,
         'answer',
       )
     return {

@@ -143,7 +143,7 @@ export class CloudSource {
   }
 
   #miss(failures: readonly Failure[]): void {
-    const kept = this.#found === undefined ? '' : '; what it told last is kept'
+    const kept = this.#found === undefined ? '' : '; keeping the last answer'
     const reason = failures.map(failure => failure.message).join('; ') + kept
     const hint = [...new Set(failures.map(failure => failure.hint))].join('; ')
     const first = this.#connected || this.#reason === ''
@@ -163,7 +163,7 @@ class Failure extends Error {
     super(`${name}: ${cause.message}`, { cause })
     this.hint =
       (cause instanceof MetadataError && cause.hint) ||
-      `let svc reach ${origin(endpoint)} past firewalls and network policies, correct cloud.${name}.endpoint, or set cloud.${name}.enabled to false`
+      `allow svc to reach ${origin(endpoint)} (firewalls, network policies), correct cloud.${name}.endpoint, or set cloud.${name}.enabled to false`
   }
 }
 
@@ -182,8 +182,8 @@ function nobody({ providers }: CloudSourceOptions, dmi: Dmi): string {
   const [provider] = providers.filter(provider => provider.recognise(dmi))
   if (provider !== undefined) return `cloud.${provider.name}.enabled is false`
   const maker = (dmi.sys_vendor || dmi.bios_vendor).replace(/[^ -~]/g, '?').slice(0, 64)
-  const says = maker === '' ? 'its firmware does not say who made it' : `its firmware names "${maker}"`
-  return `the machine is in none of the clouds that svc knows: ${says}`
+  const says = maker === '' ? 'the firmware names no maker' : `the firmware names "${maker}"`
+  return `not a cloud that svc supports: ${says}`
 }
 
 /** Without the user and the password that may stand in it. */

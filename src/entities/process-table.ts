@@ -151,7 +151,7 @@ export class ProcessTable {
       served: [...process.ports],
       seen: process.called,
       observed: verdict.observed && !instrumented,
-      reason: instrumented ? 'it exports spans of its own: only its metrics are made here' : verdict.reason,
+      reason: instrumented ? 'it exports its own spans; svc reports only its metrics' : verdict.reason,
     }
   }
 

@@ -67,12 +67,12 @@ const everything: Verdict = { observed: true, reason: 'every process is observed
 /** Decides which processes are observed (`discovery.instrument` and `discovery.exclude`). */
 export function judge(rules: SelectionRules, process: SelectableProcess): Verdict {
   const excluded = rules.exclude.findIndex(selector => means(selector, process))
-  if (excluded >= 0) return { observed: false, reason: `discovery.exclude[${excluded}] means it` }
+  if (excluded >= 0) return { observed: false, reason: `discovery.exclude[${excluded}] matches` }
   if (rules.instrument.length === 0) return everything
   const wanted = rules.instrument.findIndex(selector => means(selector, process))
   return wanted >= 0
-    ? { observed: true, reason: `discovery.instrument[${wanted}] means it` }
-    : { observed: false, reason: 'no entry of discovery.instrument means it' }
+    ? { observed: true, reason: `discovery.instrument[${wanted}] matches` }
+    : { observed: false, reason: 'no entry of discovery.instrument matches' }
 }
 
 function means(selector: ProcessSelector, process: SelectableProcess): boolean {

@@ -1,15 +1,15 @@
 import * as zlib from 'node:zlib'
 import type { Batch, BodyEncoding } from '../model/batch.ts'
 
-/** How bodies are to be compressed, as `otlp.compression` names it. */
+/** Compression of bodies, a value of `otlp.compression`. */
 export type Compression = 'gzip' | 'zstd' | 'none'
 
-/** The runtime knows zstd: Node.js 22.15 and 23.8 brought it. */
+/** Whether the runtime supports zstd (Node.js since 22.15 and 23.8). */
 export const zstdAvailable: boolean = typeof zlib.zstdCompress === 'function'
 
-/** Below this the frame eats what compressing saves. */
+/** Minimum size to compress; below, the frame costs what compression saves. */
 const minBytes = 512
-/** No request is larger, so what unpacks to more is none of ours. */
+/** Maximum decompressed size: no request is larger. */
 const maxPlainBytes = 64 * 1024 * 1024
 /** Level 1 of gzip costs a third of the CPU of level 6 for a tenth more bytes; zstd's own level 1 is below that. */
 const level = 1
@@ -54,10 +54,10 @@ function packedEncoding(compression: 'gzip' | 'zstd'): 'gzip' | 'zstd' {
 /** The request of a batch as it was encoded. Rejects where the body is not what the batch says of it. */
 export async function unpack(batch: Batch): Promise<Uint8Array> {
   const { signal, encoding, plainBytes } = batch
-  const what = `cannot unpack a batch of ${signal} (${encoding})`
+  const what = `cannot decompress a batch of ${signal} (${encoding})`
   if (encoding === 'identity') return batch.body
   if (plainBytes > maxPlainBytes)
-    throw new Error(`${what}: it claims ${plainBytes} bytes, and ${maxPlainBytes} are the most`)
+    throw new Error(`${what}: it declares ${plainBytes} bytes; the limit is ${maxPlainBytes}`)
   let plain: Uint8Array
   try {
     plain = await inflate(encoding, batch.body, plainBytes)
@@ -65,7 +65,7 @@ export async function unpack(batch: Batch): Promise<Uint8Array> {
     throw new Error(`${what}: ${(error as Error).message}`, { cause: error })
   }
   if (plain.length !== plainBytes)
-    throw new Error(`${what}: ${plainBytes} bytes should come out of it, and ${plain.length} did`)
+    throw new Error(`${what}: expected ${plainBytes} bytes, got ${plain.length}`)
   return plain
 }
 
@@ -78,7 +78,7 @@ export function unpackNow(encoding: BodyEncoding, body: Uint8Array): Uint8Array 
     if (!zstdAvailable) throw withoutZstd()
     return zlib.zstdDecompressSync(body, options)
   } catch (error) {
-    throw new Error(`cannot unpack a body (${encoding}): ${(error as Error).message}`, { cause: error })
+    throw new Error(`cannot decompress a body (${encoding}): ${(error as Error).message}`, { cause: error })
   }
 }
 

@@ -1,4 +1,4 @@
-/** What servers call a request that is above their limit. */
+/** Error texts of servers for a request over their limit. */
 const complaints = [
   'message larger than max', // gRPC in Go, C++ and JavaScript
   'after decompression larger than max', // Go
@@ -11,7 +11,7 @@ const complaints = [
   'request body too large', // Go, net/http
 ]
 
-/** What stands before the limit's number, the surest first. */
+/** Texts before the number of the limit, the most reliable first. */
 const markers = [
   ' vs. ',
   ' vs ',
@@ -25,8 +25,8 @@ const markers = [
 const maxDigits = 15
 
 /**
- * The limit in bytes of a receiver whose words say that a request was above it; 0 where they name none, undefined where
- * they say something else.
+ * Limit in bytes from the error text of a receiver for a request over it; 0 if the text has no number, undefined for
+ * any other error.
  */
 export function messageLimit(words: string): number | undefined {
   const text = words.toLowerCase()

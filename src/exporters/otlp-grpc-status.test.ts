@@ -155,13 +155,13 @@ test('a batch that was taken is not sent again, and not lost in the books, whate
     assert.equal(receipt.rejected, 0)
     assert.match(receipt.message, want)
   }
-  await check([1, 2, 3], /^the answer could not be read: the answer is not one gRPC message/)
-  await check([0, 0, 0, 0, 9, 1], /^the answer could not be read: the answer is not one gRPC message/)
+  await check([1, 2, 3], /^cannot read the answer: the answer is not one gRPC message/)
+  await check([0, 0, 0, 0, 9, 1], /^cannot read the answer: the answer is not one gRPC message/)
   await check(
     [1, 0, 0, 0, 1, 1],
-    /^the answer could not be read: the answer is compressed with an unknown method/,
+    /^cannot read the answer: the answer is compressed with an unknown method/,
   )
-  await check([0, 0, 0, 0, 1, 0x0a], /^the answer could not be read: cannot read protobuf message/)
+  await check([0, 0, 0, 0, 1, 0x0a], /^cannot read the answer: cannot read protobuf message/)
   status = '00'
   await check([0, 0, 0, 0, 0], /^$/)
 })
@@ -186,7 +186,7 @@ test('a backlog that was packed by other settings is sent by those of now', asyn
   const broken = { ...packed, body: packed.body.subarray(0, 10) }
   const error = await failure(open(t, receiver.endpoint, { compression: 'none' }).send(broken, never))
   assert.deepEqual([error.type, error.retryable], ['internal', false])
-  assert.match(error.message, /cannot export traces to .*: cannot unpack a batch of traces \(gzip\)/)
+  assert.match(error.message, /cannot export traces to .*: cannot decompress a batch of traces \(gzip\)/)
 })
 
 test('a receiver that refuses zstd gets gzip', {
@@ -200,7 +200,7 @@ test('a receiver that refuses zstd gets gzip', {
   const sender = open(t, receiver.endpoint, { compression: 'zstd' })
   for (let i = 1; i <= 2; i++) {
     const receipt = await sender.send(packed, never)
-    assert.match(receipt.message, /takes no zstd.* set otlp\.compression to gzip/)
+    assert.match(receipt.message, /does not accept zstd.* set otlp\.compression to gzip/)
     assert.equal(receiver.requests.length, i)
   }
 })

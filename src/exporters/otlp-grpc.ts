@@ -14,20 +14,20 @@ import { senderOn } from './sender.ts'
 import { ZstdFallback } from './zstd-fallback.ts'
 
 export interface OtlpGrpcOptions {
-  /** `host`, `host:port`, or a URL whose scheme decides on TLS. */
+  /** `host`, `host:port`, or a URL; its scheme selects TLS. */
   readonly endpoint: string
   /** Without TLS; only for an endpoint without a scheme. */
   readonly insecure: boolean
-  /** Metadata of every request. A value of a key that ends in `-bin` goes as base64. */
+  /** Metadata of every request. Values of keys that end in `-bin` are sent as base64. */
   readonly headers: Readonly<Record<string, string>>
   /** Of batches that were packed otherwise before the settings changed; `pack` does it for all others. */
   readonly compression: Compression
-  /** For one request, the making of a connection included. */
+  /** Timeout of one request, connecting included, in milliseconds. */
   readonly timeoutMs: number
   readonly tls: TlsOptions
-  /** Left out: no proxy. */
+  /** No proxy if omitted. */
   readonly proxy?: ProxyChoice | undefined
-  /** Of svc, for the user agent. */
+  /** Version of svc, for the user agent. */
   readonly version: string
 }
 
@@ -49,11 +49,11 @@ const retryable = new Set<number>([
   GrpcStatus.data_loss,
 ])
 
-/** The limit that the OTLP specification names for answers. */
+/** Maximum size of an answer (OTLP specification). */
 const maxResponseBytes = 4 * 1024 * 1024
 const connectTimeoutMs = 10_000
 
-/** Sends OTLP over gRPC. Throws an `Error` where the options can never work. */
+/** Sends OTLP over gRPC. Throws an `Error` for options that can never work. */
 export function otlpGrpc(options: OtlpGrpcOptions): Sender & { readonly connected: boolean } {
   const { host, port, secure, path } = parseEndpoint(options.endpoint, options.insecure)
   if (path !== '')
@@ -87,7 +87,7 @@ export function otlpGrpc(options: OtlpGrpcOptions): Sender & { readonly connecte
   return senderOn(client, endpoint, signal => ({ protocol: 'grpc', method: methods[signal] }), send)
 }
 
-/** The receiver took the batch, so an answer that cannot be read must not make us send it again. */
+/** Receipt of an accepted batch: an unreadable answer must not cause a retry. */
 function receiptOf(body: Uint8Array): Receipt {
   try {
     return decodeReceipt(body)
@@ -97,7 +97,7 @@ function receiptOf(body: Uint8Array): Receipt {
 }
 
 function unread({ message }: Error): Receipt {
-  return { rejected: 0, message: `the answer could not be read: ${message}` }
+  return { rejected: 0, message: `cannot read the answer: ${message}` }
 }
 
 function sendError(what: string, error: unknown): SendError {
@@ -127,10 +127,10 @@ function sendError(what: string, error: unknown): SendError {
   })
 }
 
-/** The limit of a receiver that found the request too large, 0 when it names none; undefined for all other errors. */
+/** Limit of a receiver that rejected the request as too large, 0 if not reported; undefined for other errors. */
 function sizeLimit(error: GrpcError): number | undefined {
   if (error.type === 'too_large') return 0
-  // Rust's servers (tonic) say OUT_OF_RANGE, which would be sent again as it is for ever.
+  // Servers in Rust (tonic) answer OUT_OF_RANGE, which would be retried unchanged for ever.
   if (error.code !== GrpcStatus.resource_exhausted && error.code !== GrpcStatus.out_of_range) return undefined
   return messageLimit(error.message)
 }

@@ -7,7 +7,7 @@ import type { HttpAnswer } from './otlp-http-client.ts'
 /** OTLP specification, "OTLP/HTTP Response", retryable response codes. */
 const retryable = new Set([429, 502, 503, 504])
 
-/** Those that mean the same over gRPC have its name, so that what is done about them is the same. */
+/** Error types by status, with the names of their gRPC counterparts, so that they are handled equally. */
 const types: Readonly<Record<number, SendError['type']>> = {
   401: 'unauthenticated',
   403: 'permission_denied',
@@ -20,22 +20,22 @@ const types: Readonly<Record<number, SendError['type']>> = {
 const maxWords = 512
 const maxErrorBytes = 64 * 1024
 
-/** The receipt of an answer with a status of 2xx: the batch was taken, whatever else the answer holds. */
+/** Receipt from an answer with status 2xx: the batch was accepted, whatever the body is. */
 export function receiptOf({ headers, body, fault }: HttpAnswer): Receipt {
-  if (fault !== '') return { rejected: 0, message: `the answer could not be read: ${fault}` }
+  if (fault !== '') return { rejected: 0, message: `cannot read the answer: ${fault}` }
   try {
     const form = mediaType(headers['content-type'])
     if (form === 'protobuf') return decodeReceipt(body)
     if (form === 'json' && body.length > 0) return jsonReceipt(textOf(body))
   } catch (error) {
-    return { rejected: 0, message: `the answer could not be read: ${(error as Error).message}` }
+    return { rejected: 0, message: `cannot read the answer: ${(error as Error).message}` }
   }
   return { rejected: 0, message: '' } // no OTLP, as of many gateways
 }
 
 /**
- * What an answer with any other status means. `what` begins the message. `share` is how large the batch is in protobuf,
- * measured by the form in which it was sent, for a limit is of that form.
+ * Error for an answer with any other status. `what` starts the message. `share` is the size of the batch in protobuf
+ * divided by its size as sent, as a limit applies to the form that was sent.
  */
 export function refusalOf(what: string, answer: HttpAnswer, share: number): SendError {
   const { status } = answer
@@ -44,7 +44,7 @@ export function refusalOf(what: string, answer: HttpAnswer, share: number): Send
   const name = STATUS_CODES[status] ?? ''
   const said = [words, hint(answer)].filter(text => text !== '').join('; ')
   return new SendError(`${what}: HTTP ${status}${name && ` ${name}`}${said && `: ${said}`}`, {
-    // Some servers answer 400 to what is too large, as net/http's reader has it.
+    // Some servers answer 400 to a body that is too large, such as those with Go's MaxBytesReader.
     type: limitBytes === undefined ? (types[status] ?? `http_${status}`) : 'too_large',
     retryable: retryable.has(status),
     retryAfterMs: retryable.has(status) ? (retryAfter(answer) ?? retryAfterMs ?? 0) : 0,
@@ -65,7 +65,7 @@ interface Said {
   readonly retryAfterMs?: number | undefined
 }
 
-/** The google.rpc.Status of an error's body, or its plain text. */
+/** google.rpc.Status in an error body, or its plain text. */
 function statusOf({ headers, body }: HttpAnswer): Said {
   if (body.length === 0 || body.length > maxErrorBytes) return { message: '' }
   try {
@@ -86,17 +86,15 @@ function statusOf({ headers, body }: HttpAnswer): Said {
   }
 }
 
-/** What to do; '' where that depends on what the server says. */
+/** Hint for a status; '' if it depends on the error text. */
 function hint(answer: HttpAnswer): string {
   const { status } = answer
   if (status >= 300 && status < 400) {
     const place = location(answer)
-    return place === ''
-      ? 'redirects are not followed'
-      : `it redirects to ${place}: write that into otlp.endpoint`
+    return place === '' ? 'svc does not follow redirects' : `redirect to ${place}; set otlp.endpoint to it`
   }
-  if (status === 404 || status === 405) return 'is the path of otlp.endpoint right?'
-  if (status === 415) return 'it does not take this otlp.protocol or otlp.compression'
+  if (status === 404 || status === 405) return 'check the path of otlp.endpoint'
+  if (status === 415) return 'the receiver does not accept this otlp.protocol or otlp.compression'
   return ''
 }
 
@@ -141,13 +139,13 @@ function textOf(body: Uint8Array): string {
   return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')
 }
 
-/** `Retry-After` in milliseconds (RFC 9110, section 10.2.3); undefined where it is none. */
+/** `Retry-After` in milliseconds (RFC 9110, section 10.2.3); undefined if missing or invalid. */
 function retryAfter({ headers }: HttpAnswer): number | undefined {
   const text = headers['retry-after']?.trim() ?? ''
   if (/^\d{1,9}$/.test(text)) return Number(text) * 1000
   const at = httpDate(text)
   if (at === undefined) return undefined
-  // By the server's own clock where it tells it, since ours may differ.
+  // Relative to the server's clock if it sends one, as ours may differ.
   return Math.max(0, at - (httpDate(headers.date ?? '') ?? Date.now()))
 }
 

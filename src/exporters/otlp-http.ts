@@ -14,22 +14,22 @@ import { ZstdFallback } from './zstd-fallback.ts'
 
 export interface OtlpHttpOptions {
   readonly protocol: 'http/protobuf' | 'http/json'
-  /** `host`, `host:port`, or a URL whose scheme decides on TLS. */
+  /** `host`, `host:port`, or a URL; its scheme selects TLS. */
   readonly endpoint: string
-  /** A URL is that of the signal itself and nothing is put behind it. */
+  /** Whether the endpoint is specific to the signal, so that no path is appended. */
   readonly ownEndpoint: boolean
   /** Without TLS; only for an endpoint without a scheme. */
   readonly insecure: boolean
-  /** Of every request. */
+  /** Headers of every request. */
   readonly headers: Readonly<Record<string, string>>
   /** Of JSON, and of batches that were packed otherwise before the settings changed; `pack` does it for all others. */
   readonly compression: Compression
-  /** For one request, the making of a connection included. */
+  /** Timeout of one request, connecting included, in milliseconds. */
   readonly timeoutMs: number
   readonly tls: TlsOptions
-  /** Left out: no proxy. */
+  /** No proxy if omitted. */
   readonly proxy?: ProxyChoice | undefined
-  /** Of svc, for the user agent. */
+  /** Version of svc, for the user agent. */
   readonly version: string
 }
 
@@ -41,15 +41,15 @@ const paths: Record<Signal, string> = {
   profiles: '/v1development/profiles',
 }
 
-/** The limit that the OTLP specification names for answers. */
+/** Maximum size of an answer (OTLP specification). */
 const maxAnswerBytes = 4 * 1024 * 1024
 const connectTimeoutMs = 10_000
-/** As many requests as one signal may have under way. */
+/** Maximum requests in flight of one signal. */
 const keptConnections = 64
 
 /**
- * Sends OTLP over HTTP/1.1, as protobuf or JSON. A request that was cut after it was sent is one to send again, so a
- * receiver may get it twice. Throws an `Error` where the options can never work.
+ * Sends OTLP over HTTP/1.1, as protobuf or JSON. A request without a complete answer is retried, so a
+ * receiver may get it twice. Throws an `Error` for options that can never work.
  */
 export function otlpHttp(options: OtlpHttpOptions): Sender & { readonly connected: boolean } {
   const { compression, proxy, timeoutMs } = options
@@ -104,7 +104,7 @@ export function otlpHttp(options: OtlpHttpOptions): Sender & { readonly connecte
     }
   }
 
-  // A path of somebody's own may be a key to write there, and spans may go elsewhere.
+  // A custom path may be a secret, and self-tracing spans may go to another receiver.
   const urlOf = (signal: Signal) => {
     const path = pathOf(signal) === paths[signal] ? paths[signal] : '/REDACTED'
     return `${secure ? 'https' : 'http'}://${endpoint}${path}`
@@ -115,11 +115,11 @@ export function otlpHttp(options: OtlpHttpOptions): Sender & { readonly connecte
 function checkPath({ endpoint, ownEndpoint }: OtlpHttpOptions): void {
   if (/[^\x21-\x7e]/.test(requestPath(endpoint, ownEndpoint, '/')))
     throw new Error(
-      `cannot use the OTLP endpoint "${endpoint}": its path has letters beyond ASCII; percent-encode them`,
+      `cannot use the OTLP endpoint "${endpoint}": its path has non-ASCII characters; percent-encode them`,
     )
 }
 
-/** The batch as JSON, made when it is sent: queues hold protobuf, which any protocol can send. */
+/** Batch as JSON, converted when it is sent: queues store protobuf, which any protocol can send. */
 async function jsonBatch(batch: Batch, compression: Compression): Promise<Batch> {
   const { signal, items, lanes } = batch
   const text = requestToJson(signal, await unpack(batch))

@@ -1,4 +1,4 @@
-/** Headers of requests as they are sent, their names in lower case, with the user agent that the specification asks for. */
+/** Headers as sent, names in lower case, with the user agent of the OTLP specification. Throws for invalid headers. */
 export function requestHeaders(
   headers: Readonly<Record<string, string>>,
   version: string,
@@ -25,7 +25,7 @@ export function requestHeaders(
   return made
 }
 
-/** Names that can be sent (gRPC over HTTP/2, "Requests"; RFC 9110, section 5.6.2), and those that are not the user's. */
+/** Valid names (gRPC over HTTP/2, "Requests"; RFC 9110, section 5.6.2), and names reserved for the protocol. */
 const rules = {
   gRPC: {
     form: /^[0-9a-z_.-]+$/,

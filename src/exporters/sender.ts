@@ -2,13 +2,13 @@ import { UnderWay } from '../lib/under-way.ts'
 import type { ExportCall, Sender } from '../model/batch.ts'
 import { type Signal, signals } from '../model/signal.ts'
 
-/** What a sender stands on. */
+/** Client used by a sender. */
 interface Client {
   readonly connected: boolean
   close(): void
 }
 
-/** A sender whose `close` waits for what is under way, once, and then closes the client. */
+/** Sender whose `close` waits for requests in flight, and then closes the client. */
 export function senderOn(
   client: Client,
   endpoint: string,

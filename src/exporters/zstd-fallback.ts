@@ -2,13 +2,13 @@ import { type Batch, type Receipt, SendError } from '../model/batch.ts'
 import { type Compression, repack } from './compression.ts'
 
 /**
- * Sends to one receiver, with gzip from the moment on that it refuses zstd: OTLP asks servers to take gzip and no other
- * compression, and a refusal would otherwise cost every batch.
+ * Sends to one receiver, with gzip once it has rejected zstd: OTLP requires servers to support gzip and no other
+ * compression, and every batch would otherwise be rejected once.
  */
 export class ZstdFallback {
   #refused = false
 
-  /** `send` gets the batch as it has to be sent, once more where zstd was refused, and rejects with a `SendError`. */
+  /** Calls `send` with the batch to send, again with gzip if zstd was rejected. `send` rejects with a `SendError`. */
   async run(
     batch: Batch,
     compression: Compression,
@@ -28,7 +28,7 @@ export class ZstdFallback {
   }
 }
 
-/** UNIMPLEMENTED is what gRPC asks of servers here, 415 what HTTP does, and the OpenTelemetry Collector says 400. */
+/** gRPC specifies UNIMPLEMENTED, HTTP 415, and the OpenTelemetry Collector answers 400. */
 function refusesEncoding(error: unknown): boolean {
   if (!(error instanceof SendError)) return false
   if (error.type === 'http_415') return true
@@ -40,6 +40,7 @@ function refusesEncoding(error: unknown): boolean {
 
 function warned(receipt: Receipt): Receipt {
   const message =
-    receipt.message || 'it takes no zstd, so each batch is packed again; set otlp.compression to gzip'
+    receipt.message ||
+    'the receiver does not accept zstd, so svc recompresses each batch; set otlp.compression to gzip'
   return { ...receipt, message }
 }

@@ -78,9 +78,9 @@ export class Gatherer {
     const { late, seconds } = await this.#waitAll(runs, withinMs)
     for (const run of runs) {
       run.seconds = 0
-      if (late.has(run)) this.#end(run, 'late', `not done within ${(withinMs / 1000).toFixed(1)} s`)
+      if (late.has(run)) this.#end(run, 'late', `timed out after ${(withinMs / 1000).toFixed(1)} s`)
       // Reading takes milliseconds: this is for a host on which it does not.
-      else if (performance.now() > deadline + withinMs) this.#end(run, 'late', 'no time was left for it')
+      else if (performance.now() > deadline + withinMs) this.#end(run, 'late', 'no time left in this scrape')
       else this.#collect(run)
       run.seconds += seconds.get(run) ?? 0
     }
@@ -159,8 +159,8 @@ export class Gatherer {
     if (!isNew || outcome === 'success') return
     const key = `${outcome} ${run.name}`
     const fields = { collector: run.name, reason }
-    if (outcome === 'no_data') this.#log('debug', key, 'a collector has nothing to read', fields)
-    else this.#log('warn', key, 'a collector failed', fields)
+    if (outcome === 'no_data') this.#log('debug', key, 'collector has no data', fields)
+    else this.#log('warn', key, 'collector failed', fields)
   }
 }
 

@@ -308,7 +308,7 @@ test('of distributions that a dropped label makes one the first stays, and the o
 
 test('a family with a wrong number of label values is a mistake in code', () => {
   const { read } = pageOf()
-  assert.throws(() => read('one', readings => readings.set(busy, 1, '0')), /has 2 labels, and 1 values came/)
+  assert.throws(() => read('one', readings => readings.set(busy, 1, '0')), /has 2 labels, but got 1 values/)
   assert.throws(() => gauge('a', 'A.', { labels: ['b', 'a'] }), /out of order/)
   assert.throws(() => gauge('a-b', 'A.'), /not a metric name/)
 })

@@ -259,7 +259,7 @@ export class Page {
 
   #add(source: Source, family: Family, { slot }: Index, values: readonly string[]): Series {
     if (values.length !== family.labels.length)
-      throw new Error(`${family.name} has ${family.labels.length} labels, and ${values.length} values came`)
+      throw new Error(`${family.name} has ${family.labels.length} labels, but got ${values.length} values`)
     const names = family.labels.filter(label => !this.#bounds.drops(label))
     const labels = values.filter((_, i) => !this.#bounds.drops(family.labels[i]!))
     // What `join` makes lies in one piece; what is added up is a tree of its parts, to be walked with each page.

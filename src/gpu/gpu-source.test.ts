@@ -345,7 +345,10 @@ test('a driver that is not loaded is a reason with a hint, told once, until it i
     await until(() => watched.source.state.on)
     nvml.says(['count_status 18'])
     await until(() => !watched.source.state.on)
-    assert.match(watched.source.state.reason, /does not tell its GPUs: Driver\/library version mismatch/)
+    assert.match(
+      watched.source.state.reason,
+      /cannot list the GPUs with NVML .*: Driver\/library version mismatch/,
+    )
     assert.match(watched.source.state.hint, /updated/)
     assert.equal(watched.warnings.length, 2)
     assert.equal(watched.source.state.devices.length, 2)
@@ -359,7 +362,7 @@ test('a driver that hangs is asked nothing more until it answers', async () => {
       await watched.round()
       nvml.hang()
       await until(() => !watched.source.state.on)
-      assert.match(watched.source.state.reason, /^the NVIDIA driver has not answered for 1 s$/)
+      assert.match(watched.source.state.reason, /^no response from the NVIDIA driver for 1 s$/)
       assert.match(watched.warnings[0]!, /nvidia-smi/)
       const { rounds } = watched
       const asked = nvml.log.length
@@ -397,7 +400,7 @@ test('a host without a driver has a reason and no warning, and starts when there
     await until(() => watched.source.state.reason !== '')
     const { on, reason, hint } = watched.source.state
     assert.equal(on, false)
-    if (hint === '') assert.equal(reason, 'no NVIDIA driver library (libnvidia-ml.so.1)')
+    if (hint === '') assert.equal(reason, 'NVIDIA driver library libnvidia-ml.so.1 not found')
     else assert.match(reason, /driver is loaded/)
     assert.equal(watched.warnings.length, hint === '' ? 0 : 1)
     writeFileSync(join(nvml.directory, 'later.so'), 'no library')
@@ -412,7 +415,7 @@ test('a host without a driver has a reason and no warning, and starts when there
 test('a driver without a GPU is off, with nothing to fix', async () => {
   await watching(['devices 0'], async watched => {
     await until(() => watched.source.state.reason !== '')
-    assert.deepEqual(watched.source.state.reason, 'the NVIDIA driver has no GPU')
+    assert.deepEqual(watched.source.state.reason, 'the NVIDIA driver reports no GPU')
     assert.equal(watched.source.state.hint, '')
     assert.deepEqual(watched.warnings, [])
   })

@@ -96,7 +96,7 @@ export class GpuSource {
     } catch (error) {
       this.#fail({
         reason: errorText(error),
-        hint: 'free file descriptors or memory, then restart the agent',
+        hint: 'free file descriptors or memory, then restart svc',
       })
       return
     }
@@ -119,7 +119,7 @@ export class GpuSource {
     try {
       this.#options.native.nvmlAsk(this.#nvml, this.#options.perProcess)
     } catch (error) {
-      this.#fail({ reason: errorText(error), hint: 'allow the agent more threads and memory' })
+      this.#fail({ reason: errorText(error), hint: 'raise the limits on threads and memory of svc' })
       this.#askIn(this.#options.retryMs ?? retryMs)
       return
     }
@@ -139,8 +139,8 @@ export class GpuSource {
 
   #silent(afterMs: number): void {
     this.#fail({
-      reason: `the NVIDIA driver has not answered for ${afterMs / 1000} s`,
-      hint: 'nvidia-smi hangs, too? dmesg says why (lines with NVRM and Xid); such a driver needs the host restarted',
+      reason: `no response from the NVIDIA driver for ${afterMs / 1000} s`,
+      hint: 'check whether nvidia-smi hangs too; dmesg has the cause (lines with NVRM and Xid); restart the host to recover the driver',
     })
   }
 
@@ -178,7 +178,7 @@ export class GpuSource {
     const lost = devices.filter(({ reason }) => reason !== '')
     const reason =
       devices.length === 0
-        ? 'the NVIDIA driver has no GPU'
+        ? 'the NVIDIA driver reports no GPU'
         : lost.map(({ index, name, reason: why }) => `GPU ${index}${name && ` (${name})`}: ${why}`).join('; ')
     const status = answer.devices.find(device => device.status !== 0)?.status
     const hint = status === undefined ? '' : nvmlHint(status)

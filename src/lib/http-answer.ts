@@ -87,7 +87,7 @@ export async function startOf(
     return { bytes: gathered.bytes, cut: false }
   } catch (error) {
     if (error instanceof HttpFault) throw error
-    throw new HttpFault(`it broke off: ${faultText(error as Error)}`, 'lost', { cause: error })
+    throw new HttpFault(`it was cut off: ${faultText(error as Error)}`, 'lost', { cause: error })
   } finally {
     clearTimeout(timer)
     answer.destroy()

@@ -1,21 +1,21 @@
 const ascii = 128
-/** Letters of these have two cases and come often: Latin, Greek, Cyrillic, Armenian. */
+/** End of the common scripts with two cases: Latin, Greek, Cyrillic, Armenian. */
 const common = 0x600
-/** East Asian scripts, which have one case. */
+/** Start of East Asian scripts, which have one case. */
 const eastFrom = 0x2e80
 const eastTo = 0xa640
 
-/** By code point: the same letter in lower case. */
+/** Lower case letter by code point. */
 const lower = new Uint16Array(common)
 for (let point = 0; point < common; point++) lower[point] = lowered(point)
 
 /**
- * A text that is looked for in bodies as they are kept, in UTF-8, without regard to case, and without making texts of
- * them. Takes time by the length of what is looked through, whatever it is (Knuth, Morris and Pratt).
+ * Case-insensitive search for a text in bodies as stored, in UTF-8, without decoding
+ * them. Takes linear time for any input (Knuth, Morris and Pratt).
  */
 export class BodyText {
   readonly #points: Uint32Array
-  /** By how many points fit: how many still do when the next one does not. */
+  /** By the number of matching points: how many still match if the next one does not. */
   readonly #fallbacks: Uint32Array
 
   constructor(text: string) {
@@ -59,7 +59,7 @@ function folded(point: number): number {
   return point >= eastFrom && point < eastTo ? point : lowered(point)
 }
 
-/** The point itself where its lower case is more than one. */
+/** Lower case of a code point; the point itself if its lower case has several points. */
 function lowered(point: number): number {
   if (point > 0x10ffff) return point
   const text = String.fromCodePoint(point).toLowerCase()

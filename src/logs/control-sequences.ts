@@ -1,10 +1,10 @@
 const escapeSign = '\x1b'
-/** Titles and links are short; what goes on for longer was never ended. */
+/** Maximum length of titles and links; a longer one was never terminated. */
 const mostString = 4096
 
 /**
- * A text without the control sequences of terminals (ECMA-48, section 5.4: colours are `ESC [ 31 m`; section 5.6: titles
- * and links are `ESC ] … ESC \` or, as xterm has it, `… BEL`). Other bytes stay as they are.
+ * Text without terminal control sequences (ECMA-48, section 5.4: colours are `ESC [ 31 m`; section 5.6: titles
+ * and links are `ESC ] … ESC \` or, in xterm, `… BEL`). Other bytes stay unchanged.
  */
 export function withoutControlSequences(text: string): string {
   let at = text.indexOf(escapeSign)
@@ -22,7 +22,7 @@ export function withoutControlSequences(text: string): string {
   return kept + text.slice(from)
 }
 
-/** Where the sequence ends that begins at an escape; the same place where none begins. */
+/** End of the sequence that starts at an escape; the same offset if none starts there. */
 function sequenceEnd(text: string, at: number): number {
   const kind = text[at + 1]
   let end = at + 2

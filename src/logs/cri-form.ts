@@ -2,8 +2,9 @@ import { type LineForm, stderrStream, stdoutStream } from './line-form.ts'
 import { rfc3339Us } from './timestamp.ts'
 
 /**
- * `2026-01-01T00:00:00.123456789Z stdout F text`: what containerd and CRI-O write (Kubernetes, "CRI logging format"), and
- * Podman as `k8s-file`. `P` marks a part that goes on in the next line of its stream; further tags follow a colon.
+ * `2026-01-01T00:00:00.123456789Z stdout F text`: format of containerd and CRI-O (Kubernetes, "CRI logging format"),
+ * and of Podman's `k8s-file`. `P` marks a part that continues in the next line of its stream; further tags follow a
+ * colon.
  */
 export const criForm: LineForm = (line, bytes, from, to) => {
   line.set(bytes, from, to)
@@ -27,7 +28,7 @@ export const criForm: LineForm = (line, bytes, from, to) => {
   return true
 }
 
-/** Which of the two words `stdout` and `stderr` stands there; 0: none. */
+/** Stream named at an offset: 1 for `stdout`, 2 for `stderr`, 0 for neither. */
 export function streamAt(bytes: Uint8Array, at: number): 0 | 1 | 2 {
   if (bytes[at] !== 0x73 || bytes[at + 1] !== 0x74 || bytes[at + 2] !== 0x64) return 0
   if (bytes[at + 3] === 0x6f && bytes[at + 4] === 0x75 && bytes[at + 5] === 0x74) return stdoutStream

@@ -4,21 +4,21 @@ import { FairShare } from '../lib/fair-share.ts'
 import type { Turn } from '../lib/turn.ts'
 import { sharing } from './log-owner.ts'
 
-/** What one name of a pattern means in one directory. */
+/** Matches of one name of a pattern in one directory. */
 export interface Listing {
   readonly files: readonly string[]
   readonly directories: readonly string[]
-  /** Those of the files that may lead elsewhere. */
+  /** Files that are symbolic links. */
   readonly links: ReadonlySet<string>
-  /** Its owner has no room for the rest. */
+  /** Whether names are missing, as the owner has reached its share. */
   readonly isCut: boolean
 }
 
 export interface Question {
   readonly directory: string
-  /** Whose it is: see `logOwner`. */
+  /** Owner of the directory: see `logOwner`. */
   readonly owner: string
-  /** When it was changed, in milliseconds since the Unix epoch. */
+  /** Time of its last change, in milliseconds since the Unix epoch. */
   readonly changedMs: number
   readonly name: { readonly text: string; matches(name: string): boolean }
 }
@@ -27,19 +27,22 @@ interface Kept extends Listing {
   readonly owner: string
   readonly changedMs: number
   readonly listedMs: number
-  /** What it counts for among all. */
+  /** Cost against the limit for all. */
   readonly cost: number
   readonly bytes: number
 }
 
-/** A directory that changed so shortly before it was listed may change again within the same tick of the file system. */
+/** A directory changed this recently before its listing may change again within one tick of the file system clock. */
 const tickMs = 100
-/** Room is asked for in steps of at most so much: as many names as the system is asked for at once. */
+/** Maximum step of reserved room: the number of names per system call. */
 const mostStep = 256
-/** What a directory counts for beside its names, and a name for each so many characters above the first. */
+/** Cost of a directory without its names, and characters per further unit of cost of a name. */
 const directoryCost = 4
 const longName = 64
-/** Of a directory with more names each two make the next listing a millisecond later: one that changes always costs no more. */
+/**
+ * Above this number of names, every two delay the next listing by a millisecond, which bounds the cost of one that
+ * always changes.
+ */
 const quickNames = 1000
 const namesOfMs = 2
 
@@ -47,29 +50,31 @@ const namesOfMs = 2
 const listingBytes = 400
 const nameBytes = 32
 const linkBytes = 32
-/** So often it is asked whether a directory that is being read is held by now. */
+/** Interval of checks whether the directory being read is held, in milliseconds. */
 const heldMs = 100
 
-/** Most directories have none; never added to. */
+/** Shared empty set, never changed. */
 const noLinks = new Set<string>()
 
 /**
- * Names of directories, kept until the directory changes. Their number is bounded and shared by the owners of the
- * directories, so that one that is full of files keeps nobody else's from being looked at.
+ * Directory listings, cached until the directory changes. Their number is limited and shared by the owners of the
+ * directories, so that one full directory does not prevent listings of others.
  */
 export class DirectoryListings {
-  /** Bytes that they hold, about. */
+  /** Approximate memory, in bytes. */
   bytes = 0
   readonly #isHeld: (path: string) => boolean
   readonly #share: FairShare
   readonly #step: number
-  /** Of this walk and of the last one; what is met again comes over. */
+  /** Listings of this walk and of the last one; those used again move over. */
   #current = new Map<string, Kept>()
   #before = new Map<string, Kept>()
-  /** What owners hold beyond what they have since others needed it: the next walk lists less of theirs. */
+  /** Amount that owners hold over their share since others need it: the next walk lists less of theirs. */
   readonly #owed = new Map<string, number>()
 
-  /** `capacity`: names, of all owners. `isHeld`: whether a directory does not answer, and is left where it is being read. */
+  /**
+   * `capacity`: names of all owners. `isHeld`: whether a directory does not respond, so that reading it is abandoned.
+   */
   constructor(capacity: number, isHeld: (path: string) => boolean) {
     this.#isHeld = isHeld
     this.#share = new FairShare(capacity)
@@ -81,12 +86,12 @@ export class DirectoryListings {
     this.#current = new Map()
   }
 
-  /** What was not met in this walk is forgotten. */
+  /** Forgets listings that this walk did not use. */
   end(): void {
     for (const key of this.#before.keys()) this.#forget(this.#before, key)
   }
 
-  /** `anew`: even where the directory did not change. What cannot be read has no names. */
+  /** Lists a directory. `anew`: even if it did not change. A directory that cannot be read has no names. */
   async list(question: Question, anew: boolean, turn: Turn): Promise<Listing> {
     const key = `${question.name.text} ${question.directory}`
     const met = this.#current.get(key)
@@ -104,7 +109,10 @@ export class DirectoryListings {
     return listing
   }
 
-  /** Forgets about so many bytes of those who hold most, and returns how many. The next walk lists these directories again. */
+  /**
+   * Frees about so many bytes of the owners with the most, and returns how many. The next walk lists these directories
+   * again.
+   */
   shed(bytes: number): number {
     let freed = 0
     for (let last = -1; freed < bytes && freed > last; ) {
@@ -172,7 +180,7 @@ export class DirectoryListings {
     return { owner, changedMs, listedMs, files, directories, links, isCut, cost, bytes }
   }
 
-  /** One step of room for an owner: free, or that of who has most. */
+  /** One step of room for an owner: unused, or taken from the owner with the most. */
   #grant(owner: string): boolean {
     const who = sharing(owner)
     while (!this.#share.fits(this.#step)) {
@@ -198,13 +206,13 @@ export class DirectoryListings {
   }
 }
 
-/** False: what is being done is left to itself. Where it fails it is done. */
+/** Waits for work unless it is held. False: it was abandoned. Failed work counts as done. */
 async function unlessHeld(work: Promise<void>, isHeld: () => boolean): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined
   const left = new Promise<boolean>(resolve => {
     timer = setInterval(() => isHeld() && resolve(false), heldMs)
   })
-  // What is gone, or may not be read, holds nothing for us.
+  // A directory that is gone or unreadable has no names.
   const done = work.then(
     () => true,
     () => true,

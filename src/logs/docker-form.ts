@@ -3,10 +3,10 @@ import { type LineForm, type ReadLine, stderrStream, stdoutStream } from './line
 import { rfc3339Us } from './timestamp.ts'
 
 /**
- * `{"log":"text\n","stream":"stdout","attrs":{…},"time":"2026-01-01T00:00:00.123456789Z"}`: what Docker's json-file
- * driver writes (moby, daemon/logger/jsonfilelog/jsonlog), read without `JSON.parse` where it stands exactly so. A text
- * without a line feed at its end goes on in the next line of its stream. The labels and variables in `attrs` are left
- * out: the container itself is known with them.
+ * `{"log":"text\n","stream":"stdout","attrs":{…},"time":"2026-01-01T00:00:00.123456789Z"}`: format of Docker's
+ * json-file driver (moby, daemon/logger/jsonfilelog/jsonlog), read without `JSON.parse` if it has exactly this layout.
+ * A text without a line feed at its end continues in the next line of its stream. The labels and variables in `attrs`
+ * are ignored: they are known from the container itself.
  */
 export const dockerForm: LineForm = (line, bytes, from, to) => {
   line.set(bytes, from, to)
@@ -18,7 +18,7 @@ const streamField = Buffer.from(',"stream":"')
 const attrsField = Buffer.from(',"attrs":{')
 const timeField = Buffer.from(',"time":"')
 
-/** False, and nothing set: something of it stands elsewhere. */
+/** Reads the exact layout. False, and nothing set, for any other. */
 function readExact(line: ReadLine, bytes: Buffer, from: number, to: number): boolean {
   if (!stands(head, bytes, from, to)) return false
   const textFrom = from + head.length
@@ -75,7 +75,7 @@ function isEscape(bytes: Buffer, from: number, at: number): boolean {
   return (at - first) % 2 === 0
 }
 
-/** Where an object ends whose brace was passed; the end of the line where it does not. */
+/** End of an object after its opening brace; the end of the line if it is not closed. */
 function behindObject(bytes: Buffer, from: number, to: number): number {
   let open = 1
   let isText = false
@@ -90,10 +90,10 @@ function behindObject(bytes: Buffer, from: number, to: number): number {
   return at
 }
 
-/** Shared: what is in it is taken before the next line. Docker cuts texts at 16 KiB, before it writes their escapes. */
+/** Shared buffer, valid until the next line. Docker cuts texts at 16 KiB, before escaping. */
 const scratch = Buffer.allocUnsafe(96 * 1024)
 
-/** Writes a JSON string without its escapes, and returns its length; -1: there is an escape that does not exist. */
+/** Writes an unescaped JSON string and returns its length; -1 for an invalid escape. */
 function unescapeTo(target: Buffer, bytes: Buffer, from: number, to: number): number {
   let length = 0
   for (let at = from; at < to; at++) {
@@ -113,7 +113,7 @@ function unescapeTo(target: Buffer, bytes: Buffer, from: number, to: number): nu
     let code = unit(bytes, at + 1, to)
     if (code < 0) return -1
     at += 4
-    // A pair is one character; half of one is none (RFC 8259, section 8.2).
+    // A pair is one character; half a pair is invalid (RFC 8259, section 8.2).
     if (code >= 0xd800 && code < 0xe000) {
       const low =
         code < 0xdc00 && bytes[at + 1] === backslash && bytes[at + 2] === letterU
@@ -129,7 +129,7 @@ function unescapeTo(target: Buffer, bytes: Buffer, from: number, to: number): nu
   return length
 }
 
-/** The number that four hexadecimal digits write, or a negative one. */
+/** Value of four hexadecimal digits; negative if invalid. */
 function unit(bytes: Buffer, at: number, to: number): number {
   if (at + 4 > to) return -1
   const [a, b, c, d] = [hex[bytes[at]!]!, hex[bytes[at + 1]!]!, hex[bytes[at + 2]!]!, hex[bytes[at + 3]!]!]
@@ -159,14 +159,14 @@ function writeUtf8(target: Buffer, at: number, code: number): number {
   return at + 4
 }
 
-/** Any object with a `log`, as other programs may write it into such files. */
+/** Reads any JSON object with a `log`, as other programs may write it. */
 function readAny(line: ReadLine, bytes: Buffer, from: number, to: number): boolean {
   if (bytes[from] !== openBrace || bytes[to - 1] !== closeBrace) return false
   let object: { log?: unknown; stream?: unknown; time?: unknown }
   try {
     object = JSON.parse(bytes.toString('utf8', from, to))
   } catch {
-    // Half a line, as Docker leaves it when the host goes down, is handed on as it is.
+    // An incomplete line, as after a crash of the host, is passed on unchanged.
     return false
   }
   if (typeof object.log !== 'string') return false
@@ -197,7 +197,7 @@ for (let i = 0; i < 16; i++) {
   hex['0123456789ABCDEF'.charCodeAt(i)] = i
 }
 
-/** What a sign behind a backslash means (RFC 8259, section 7); 0: nothing. */
+/** Character of an escape sign (RFC 8259, section 7); 0: invalid. */
 const signs = new Uint8Array(256)
 for (const [sign, meant] of Object.entries({
   '"': 0x22,

@@ -1,20 +1,20 @@
-// Logs on file systems of servers and other programs (NFS, FUSE), which may never answer: they are touched only while
-// their file system answers a question of svc-probe.
+// Logs on network file systems and FUSE, which may never respond: svc accesses them only while
+// their file system responds to svc-probe.
 
 import { readFileSync } from 'node:fs'
 import type { FarFiles } from '../kernel/far-files.ts'
 import { FarPaths, type Mount, parseMounts } from '../kernel/mounts.ts'
 import { within } from '../lib/within.ts'
 
-/** So long a round of reading waits for answers, and a mount without one is still taken for well. */
+/** Maximum wait of a reading round for responses, in milliseconds; a mount without one counts as working until then. */
 const patienceMs = 250
-/** Paths of which is remembered in a look where they lie. */
+/** Maximum paths whose mount is remembered during a scan. */
 const mostPaths = 20_000
 
 interface FarMount {
   readonly mount: Mount
   hasAnswered: boolean
-  /** It was waited for, and did not answer. */
+  /** Whether it did not respond in time. */
   isLate: boolean
   answer: Promise<void> | undefined
 }
@@ -24,13 +24,13 @@ export class FarLogs {
   readonly #mountinfo: string
   #bytes = Buffer.alloc(0)
   #paths = new FarPaths([])
-  /** Last names of what is mounted and may hang: anybody may mount (FUSE) on a file of his own. */
+  /** File names of mount points that may hang: any user may mount (FUSE) on a file of their own. */
   #names = new Set<string>()
   readonly #points = new Map<string, string | undefined>()
-  /** By where they are mounted; those that logs lie on are asked. */
+  /** Mounts by mount point; those with logs are probed. */
   #mounts = new Map<string, Mount>()
   readonly #used = new Map<string, FarMount>()
-  /** Where logs were left alone, in this look and in the one before. */
+  /** Mount points whose logs were not accessed, in this scan and in the one before. */
   #held = new Set<string>()
   #heldBefore = new Set<string>()
 
@@ -39,7 +39,7 @@ export class FarLogs {
     this.#mountinfo = mountinfo
   }
 
-  /** A look at all directories begins: mounts and links may be others by now. */
+  /** Starts a scan of all directories: mounts and links may have changed. */
   begin(): void {
     this.#heldBefore = this.#held
     this.#held = new Set()
@@ -56,7 +56,7 @@ export class FarLogs {
     this.#paths = new FarPaths([...this.#mounts.values()])
   }
 
-  /** Asks all that logs lie on, and waits for a moment for those that answered before. Resolves also where none does. */
+  /** Probes all mounts with logs, and waits briefly for those that responded before. Always resolves. */
   async ask(): Promise<void> {
     if (this.#used.size === 0) return
     const waiting: [FarMount, Promise<void> | undefined][] = []
@@ -65,13 +65,13 @@ export class FarLogs {
       if (!used.isLate) waiting.push([used, used.answer])
     }
     await within(patienceMs, Promise.all(waiting.map(([, answer]) => answer)))
-    // By what was waited for, not by the time: timers may be early.
+    // By the awaited response, not by the time: timers may be early.
     for (const [used, answer] of waiting) if (used.answer === answer) used.isLate = answer !== undefined
   }
 
   /**
-   * Whether a path must not be touched now. Those that users mounted never may: nobody else answers for them; nor those
-   * through links of /proc, which lead into mounts of other namespaces. `isBeside`: no link, in a directory that is not held.
+   * Whether a path must not be accessed now: mounts of users never may, nor paths through links of /proc, which lead
+   * into other mount namespaces. `isBeside`: no link, in a directory that is not held.
    */
   isHeld(path: string, isBeside = false): boolean {
     if (isBeside && !this.#names.has(Buffer.from(nameOf(path)).toString('latin1'))) return false
@@ -89,13 +89,13 @@ export class FarLogs {
     return isHeld
   }
 
-  /** Whether it was left alone until now: what is found there need not be new. */
+  /** Whether it was not accessible until now: files found there need not be new. */
   cameBack(path: string): boolean {
     const point = this.#heldBefore.size === 0 ? undefined : this.#pointOf(path)
     return point !== undefined && this.#heldBefore.has(point)
   }
 
-  /** Where logs were left alone in this look and in the one before. */
+  /** Mount points whose logs were not accessed in this scan and in the one before. */
   get held(): readonly string[] {
     return [...this.#held].filter(point => this.#heldBefore.has(point))
   }

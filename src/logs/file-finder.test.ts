@@ -143,8 +143,8 @@ test('a walk is bounded, and says what it left out', async t => {
       assert.match(finder.over, over)
     }
   }
-  await check({ files: 10 }, 'd/*', 10, /files beyond 10/)
-  await check({ entries: 20 }, 'd/*', 20, /names in directories beyond 20/)
+  await check({ files: 10 }, 'd/*', 10, /files over the limit of 10/)
+  await check({ entries: 20 }, 'd/*', 20, /directory entries over the limit of 20/)
   await check({ depth: 3 }, '**/a.log', 0, /directories below /)
   await check({}, '**/*.log', 51, /^$/)
 })
@@ -152,5 +152,5 @@ test('a walk is bounded, and says what it left out', async t => {
 test('a pattern that cannot be read is told, and the others are looked for', async t => {
   const { finder, at } = tree(t, ['a.log'])
   assert.equal((await finder.find(['a.log', at('a.log')])).length, 1)
-  assert.match(finder.faults.get('a.log') ?? '', /does not begin/)
+  assert.match(finder.faults.get('a.log') ?? '', /does not start/)
 })

@@ -6,21 +6,21 @@ import { DirectoryListings, type Listing } from './directory-listings.ts'
 import { logOwner, sharing } from './log-owner.ts'
 import { matchesPath, type PathPattern, pathPatterns } from './path-pattern.ts'
 
-/** A regular file that a pattern means. */
+/** A regular file that matches a pattern. */
 export interface FoundFile {
   readonly path: string
-  /** The pattern, as it was asked for. */
+  /** The pattern as written. */
   readonly pattern: string
   readonly stats: Stats
-  /** Whose it is: see `logOwner`. All below a directory of a user is that user's. */
+  /** Owner: see `logOwner`. All files below a directory of a user belong to that user. */
   readonly owner: string
 }
 
 export interface FinderLimits {
-  /** Names in directories that are looked at. */
+  /** Maximum directory entries. */
   readonly entries: number
   readonly files: number
-  /** Directories below each other. */
+  /** Maximum directory depth. */
   readonly depth: number
 }
 
@@ -28,21 +28,21 @@ const defaults: FinderLimits = { entries: 100_000, files: 10_000, depth: 32 }
 const sliceMs = 1
 
 /**
- * Whether a path must not be touched now, as it may wait for ever. `isBeside`: it is no link, and its directory is not
- * held: only what is mounted right there can be.
+ * Whether a path must not be accessed now, as it may block for ever. `isBeside`: it is not a link, and its directory is
+ * not held: only a mount on the path itself can be.
  */
 export type HoldsPath = (path: string, isBeside?: boolean) => boolean
 
-/** A directory in which the rest of a pattern is looked for. */
+/** A directory in which the rest of a pattern is matched. */
 interface Step {
   readonly directory: string
   readonly index: number
   readonly depth: number
-  /** The user, other than root, to whom a directory above it belongs; '': there is none. */
+  /** User, other than root, who owns a directory above it; '' for none. */
   readonly user: string
 }
 
-/** What is looked for. */
+/** A pattern to match. */
 interface Walk {
   readonly pattern: string
   readonly names: PathPattern
@@ -51,9 +51,9 @@ interface Walk {
 }
 
 /**
- * Finds the files that patterns mean. Directories are listed again when they changed. Symbolic links to files are
- * followed, those to directories only where one name is asked for and not below `**`, so no walk goes in circles. What a
- * walk looks at and finds is bounded and shared by the owners of the files: who has many is left out before others are.
+ * Finds the files that match patterns. Directories are listed again after a change. Symbolic links to files are
+ * followed, those to directories only for an exact name and not below `**`, so that no walk loops. The work and results
+ * of a walk are limited and shared by the owners of the files: files of the owner with the most are left out first.
  */
 export class FileFinder {
   private readonly limits: FinderLimits
@@ -62,17 +62,17 @@ export class FileFinder {
   private readonly listings: DirectoryListings
   private readonly share: FairShare
   private readonly found = new Map<string, FoundFile>()
-  /** Of those that several paths lead to: see `detour`. */
+  /** Detour of files with several paths: see `detour`. */
   private readonly detours = new Map<string, number>()
-  /** Keys of what was found, by owner; and some that are another's by now. */
+  /** Keys of found files by owner; may include some that have changed owner. */
   private readonly keysOf = new Map<string, string[]>()
-  /** What the last walk left out, as far as it knows: directories were not looked at to their end, or not at all. */
+  /** Files, and incomplete or unread directories, left out by the last walk, as far as known. */
   leftOut = { files: 0, directories: 0 }
-  /** The same in words; '' for nothing. */
+  /** Description of what was left out; '' for nothing. */
   over = ''
-  /** Patterns that cannot be read, and why. */
+  /** Invalid patterns, with reasons. */
   readonly faults = new Map<string, string>()
-  /** CPU time of the last walk, about. */
+  /** Approximate CPU time of the last walk, in milliseconds. */
   workedMs = 0
 
   constructor(limits: Partial<FinderLimits> = {}, isHeld: HoldsPath = () => false) {
@@ -82,17 +82,20 @@ export class FileFinder {
     this.share = new FairShare(this.limits.files)
   }
 
-  /** Of names that are remembered, about. */
+  /** Approximate memory of cached names, in bytes. */
   get bytes(): number {
     return this.listings.bytes
   }
 
-  /** Forgets names; the next walk reads them again. */
+  /** Drops cached names; the next walk reads them again. */
   shed(bytes: number): number {
     return this.listings.shed(bytes)
   }
 
-  /** `anew`: every directory is listed, changed or not. Each file comes once, by the straightest path that leads to it. */
+  /**
+   * Finds all matches. `anew`: lists every directory, changed or not. Each file is returned once, by its most direct
+   * path.
+   */
   async find(patterns: readonly string[], anew = false): Promise<FoundFile[]> {
     const turn = new Turn(sliceMs)
     this.leftOut = { files: 0, directories: 0 }
@@ -110,7 +113,7 @@ export class FileFinder {
     return found
   }
 
-  /** Whether a pattern means a path, file or none. */
+  /** Whether a pattern matches a path, whether it exists or not. */
   means(pattern: string, path: string): boolean {
     return this.namesOf(pattern).some(names => matchesPath(names, path))
   }
@@ -132,7 +135,7 @@ export class FileFinder {
 
   private async walk(walk: Walk): Promise<void> {
     const { names, turn } = walk
-    // Of each directory on the way what is still to be looked at.
+    // For each directory on the way, the rest to visit.
     const ways: Iterator<Step>[] = [[{ directory: '', index: 0, depth: 0, user: '' }].values()]
     const visited = new Set<string>()
     for (let way = ways.at(-1); way !== undefined; way = ways.at(-1)) {
@@ -160,7 +163,7 @@ export class FileFinder {
     }
   }
 
-  /** Takes the files of a directory, and returns the directories to look at behind it. */
+  /** Takes the files of a directory, and returns the directories to visit next. */
   private async enter(step: Step, walk: Walk): Promise<Iterator<Step> | undefined> {
     const { directory, index, depth } = step
     const { names, turn, anew } = walk
@@ -172,7 +175,7 @@ export class FileFinder {
     const listing = await this.listings.list({ directory, owner, changedMs: stats.mtimeMs, name }, anew, turn)
     if (listing.isCut) {
       this.leftOut.directories++
-      this.over ||= `names in directories beyond ${this.limits.entries}, such as in ${directory}`
+      this.over ||= `directory entries over the limit of ${this.limits.entries}, for example in ${directory}`
     }
     const isLast = index === names.length - 1
     const files = isLast ? listing.files : []
@@ -183,7 +186,7 @@ export class FileFinder {
       if (this.isHeld(directory || '/')) break
       if (this.isHeld(path, !listing.links.has(file))) continue
       if (this.take(path, user, walk.pattern) || user === '') continue
-      // All the others are this user's as well.
+      // All the others belong to this user as well.
       this.leftOut.files += files.length - at - 1
       break
     }
@@ -196,7 +199,7 @@ export class FileFinder {
     return below({ ...step, user, depth: depth + 1 }, name.kind === 'any', isLast, listing)
   }
 
-  /** False where its owner has no room for it. */
+  /** False if its owner has reached its share. */
   private take(path: string, user: string, pattern: string): boolean {
     const stats = statsOf(path)
     if (!stats?.isFile()) return true
@@ -220,7 +223,7 @@ export class FileFinder {
     else keys.push(key)
   }
 
-  /** Anybody may make a link to another user's file: it must not stand for the file's own path. */
+  /** Any user may make a link to another user's file: it must not replace the file's own path. */
   private isStraighter(path: string, known: FoundFile, key: string): boolean {
     let least = this.detours.get(key)
     if (least === 0) return false
@@ -244,7 +247,7 @@ export class FileFinder {
   private makeRoom(owner: string): boolean {
     if (this.share.fits(1)) return true
     this.leftOut.files++
-    this.over ||= `files beyond ${this.limits.files}`
+    this.over ||= `files over the limit of ${this.limits.files}`
     const giver = this.share.giver(sharing(owner), 1)
     if (giver === undefined || giver.group === owner) return false
     this.share.remove(giver, 1)
@@ -268,10 +271,10 @@ function* below(from: Step, isAny: boolean, isLast: boolean, listing: Listing): 
     for (const name of listing.files) yield { ...from, directory: `${directory}/${name}`, index: into }
 }
 
-/** The path is a link itself. */
+/** Detour of a path that is a link itself. */
 const mostDetour = 3
 
-/** How far a path is from being the own one of a file: through a link on the way, or in a directory of another user. */
+/** How indirect a path to a file is: through a link on the way, or in a directory of another user. */
 function detour(path: string, user: number): number {
   try {
     if (lstatSync(path).isSymbolicLink()) return mostDetour
@@ -283,12 +286,12 @@ function detour(path: string, user: number): number {
   }
 }
 
-/** Names a file as long as it is there. */
+/** Identity of a file while it exists. */
 export function fileKey(device: number, inode: number): string {
   return `${device}:${inode}`
 }
 
-/** Undefined where the path leads nowhere, or may not be followed. */
+/** Undefined if the path does not exist or is not accessible. */
 export function statsOf(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false })

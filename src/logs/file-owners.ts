@@ -3,7 +3,7 @@ import { fileKey } from './file-finder.ts'
 import type { FollowedLog } from './followed-log.ts'
 import type { LogFile } from './log-file.ts'
 
-/** Files that were read for good and wait to be said so on disk. */
+/** Maximum finished files that are not yet saved to disk. */
 const maxFinished = 10_000
 
 interface Owner {
@@ -11,16 +11,16 @@ interface Owner {
   readonly file: LogFile
 }
 
-/** What tells whether a file that has the number of another one is that one. */
+/** Properties that show whether a file with a known inode number is the same file. */
 type Identity = Pick<Stats, 'dev' | 'ino' | 'size' | 'mtimeMs'>
 
-/** Which file belongs to which log, also for a while after it was read for good. */
+/** Log of each file, also for a while after it is finished. */
 export class FileOwners {
-  /** Read for good, and not yet said so on disk. */
+  /** Finished files that are not yet saved to disk. */
   readonly finished = new Set<LogFile>()
   private readonly owners = new Map<string, Owner>()
 
-  /** Files that are read, or wait for it. */
+  /** Number of files being read or waiting. */
   get reading(): number {
     return this.owners.size - this.finished.size
   }
@@ -33,17 +33,17 @@ export class FileOwners {
     return this.owners.get(keyOf(file))?.log
   }
 
-  /** Whether what is remembered of this number is remembered of this file. */
+  /** Whether the entry of this inode number is for this file. */
   has(file: LogFile): boolean {
     return this.owners.get(keyOf(file))?.file === file
   }
 
-  /** Whether a file of this number is read, or was of late. */
+  /** Whether a file with this number is read now or was recently. */
   holds(device: number, inode: number): boolean {
     return this.owners.has(fileKey(device, inode))
   }
 
-  /** The log that follows what is there. A file that was read for good gives its number to the next one. */
+  /** Log that reads this file. The number of a finished file may be reused. */
   find({ dev, ino, size, mtimeMs }: Identity): FollowedLog | undefined {
     const key = fileKey(dev, ino)
     const owner = this.owners.get(key)
@@ -54,18 +54,18 @@ export class FileOwners {
     return undefined
   }
 
-  /** As `find`, for a file that was opened. */
+  /** As `find`, for an open file. */
   findFile({ device, inode, size, modifiedMs }: LogFile): FollowedLog | undefined {
     return this.find({ dev: device, ino: inode, size, mtimeMs: modifiedMs })
   }
 
-  /** A file was read for good. */
+  /** Marks a file as finished. */
   finish(file: LogFile): void {
     this.finished.add(file)
     if (this.finished.size > maxFinished) this.forget([this.finished.values().next().value!])
   }
 
-  /** These were, and it is said so on disk. */
+  /** Forgets finished files that are saved to disk. */
   forget(files: readonly LogFile[]): void {
     for (const file of files)
       if (this.finished.delete(file) && this.has(file)) this.owners.delete(keyOf(file))

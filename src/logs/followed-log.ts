@@ -2,39 +2,39 @@ import type { Stats } from 'node:fs'
 import type { LogSource } from './line-reader.ts'
 import type { LineBuffer, LogFile } from './log-file.ts'
 
-/** A file that is no longer at its path is left when nothing was added for so long; likewise a line without an end. */
+/** Time without new data, in milliseconds, before a rotated file is finished; likewise for a line without an end. */
 const quietMs = 5000
-/** The rest of a line is waited for so long at most once its writer went on to the next file. */
+/** Maximum wait for the rest of a line once its writer uses the next file, in milliseconds. */
 const partMs = 5000
-/** So long nothing was added to a file that is closed until something is. */
+/** Time without new data before a file is closed, in milliseconds. */
 const idleMs = 30_000
-/** Files that are read to their end and may still grow. */
+/** Maximum files that are read to their end and may still grow. */
 const maxTrailing = 32
 
-/** What a step brought: more may follow at once; there is nothing; the file has to be found, or is another one now. */
+/** Result of a step: more data may follow; no data; the file must be found; or it is a different file now. */
 export type Step = 'more' | 'idle' | 'missing' | 'changed'
 
-/** One log: the files that a path led to one after the other, read in this order. */
+/** One log: the files that a path has led to, read in this order. */
 export class FollowedLog {
   readonly path: string
   readonly source: LogSource
-  /** By which it was found. */
+  /** Pattern that matched it. */
   pattern: string
-  /** Whom its turns and its place count to. */
+  /** Owner, for turns and places. */
   readonly owner: string
-  /** The first one is being read, the last one is at the path. */
+  /** The first file is being read, the last one is at the path. */
   readonly files: LogFile[] = []
-  /** Read to the end and rotated away; who writes them may not know yet. */
+  /** Rotated files read to their end; their writer may still use them. */
   readonly trailing: LogFile[] = []
-  /** Its files are being looked for. */
+  /** Whether its files are being searched. */
   isArranging = false
-  /** Nothing is read until what comes first was found. */
+  /** Whether reading waits until earlier files are found. */
   isHeld = false
-  /** Something was read since its path was last looked at. */
+  /** Whether data was read since the last check of its path. */
   hasGrown = false
-  /** Looks in a row in which no pattern meant it. */
+  /** Scans in a row in which no pattern matched it. */
   unasked = 0
-  /** Read to its end when a file after it was seen to have content, and since when. */
+  /** File read to its end while a later file had content, and since when. */
   private left: { readonly file: LogFile; readonly sinceMs: number } | undefined
 
   constructor({ path, source, pattern, owner }: Pick<FollowedLog, 'path' | 'source' | 'pattern' | 'owner'>) {
@@ -48,14 +48,14 @@ export class FollowedLog {
     return this.files.at(-1)
   }
 
-  /** Nothing is to be read of its only file, and was not for a while. */
+  /** Whether its only file has had no new data for a while. */
   isIdle(file: LogFile): boolean {
     const isBusy = this.files.length > 1 || this.trailing.length > 0 || file.readTo < file.size
     if (!file.isOpen || isBusy || performance.now() - file.grownMs < idleMs) return false
     return (file.reader?.heldFrom ?? -1) < 0
   }
 
-  /** A file of its own that was rotated is at its path again. */
+  /** Moves a rotated file back, as it is at its path again. */
   takeBack(stats: Stats): void {
     const at = this.files.findIndex(file => file.isAt(stats))
     const [file] = at < 0 ? [] : this.files.splice(at, 1)
@@ -70,7 +70,10 @@ export class FollowedLog {
     yield* this.trailing
   }
 
-  /** Reads a chunk at most. `open` opens a file and gives it its reader. `finished`: the file is closed for good. */
+  /**
+   * Reads at most a chunk. `open` opens a file and sets its reader. `finished` is called when a file is closed for
+   * good.
+   */
   step(buffer: LineBuffer, open: (file: LogFile) => boolean, finished: (file: LogFile) => void): Step {
     const file = this.files[0]
     if (file === undefined || this.isHeld) return this.stepTrailing(buffer, finished)
@@ -90,13 +93,13 @@ export class FollowedLog {
     return moved ? 'more' : late
   }
 
-  /** Hands on what waits in readers. */
+  /** Passes on text that waits in readers. */
   flush(all: boolean): void {
     for (const { reader } of this.trailing) if (reader && (all || reader.heldFrom >= 0)) reader.flush(all)
     for (const { reader } of this.files) if (reader && (all || reader.heldFrom >= 0)) reader.flush(all)
   }
 
-  /** The file was read to its end: goes on to the next one, where its writer did. */
+  /** At the end of a file: continues with the next one if its writer has. */
   private moveOn(file: LogFile, buffer: LineBuffer, finished: (file: LogFile) => void): boolean {
     const now = performance.now()
     const isQuiet = now - file.grownMs >= quietMs
@@ -107,12 +110,12 @@ export class FollowedLog {
       return false
     }
     if (this.left?.file !== file) {
-      // What its writer wrote before is there by now, so it is read to its end once more.
+      // Data written before the switch is in the file by now, so it is read to its end once more.
       const hasMovedOn = this.files.some((next, i) => i > 0 && hasContent(next))
       this.left = hasMovedOn ? { file, sinceMs: now } : undefined
       return hasMovedOn
     }
-    // Who adds a byte now and then does not hold up what comes after.
+    // A writer that adds a byte now and then must not delay later files.
     if (file.hasPart && !isQuiet && now - this.left.sinceMs < partMs) return false
     file.readPart(buffer)
     file.reader?.flush(true)
@@ -143,7 +146,7 @@ export class FollowedLog {
 function end(file: LogFile, buffer: LineBuffer, finished: (file: LogFile) => void): void {
   if (file.isOpen) file.readPart(buffer)
   file.reader?.flush(true)
-  // By this it is known when its number is given to another file.
+  // Needed to recognise a reuse of its inode number.
   file.look()
   file.close()
   finished(file)

@@ -29,51 +29,51 @@ export interface FollowedLogsOptions {
   readonly positions: LogPositions
   readonly buffer: LineBuffer
   readonly far: FarLogs
-  /** Where to begin in files that were there before anybody looked. */
+  /** Start position in files that existed before the first scan. */
   readonly startAt: 'end' | 'beginning'
   readonly warn: (message: string, hint: string) => void
   readonly maxOpen: number
-  /** Logs that are followed at once. */
+  /** Maximum number of followed logs. */
   readonly maxFiles: number
-  /** Names in directories that are looked at, and remembered, for each source. */
+  /** Maximum directory entries that are read and cached, per source. */
   readonly maxNames: number
 }
 
-/** Times of files are told by a clock that is a little behind. */
+/** Maximum lag of the clock of file times, in milliseconds. */
 const clockMs = 100
-/** Files of one log that are kept open until their turn comes. */
+/** Maximum waiting files of one log that are kept open. */
 const maxKeptOpen = 32
-/** Rotations in a row that one look follows. */
+/** Maximum rotations in a row that one scan follows. */
 const maxRounds = 8
 
-/** The logs that are there, found by looking, and their files. Nothing here throws or rejects. */
+/** Logs found by scans, and their files. Nothing here throws or rejects. */
 export class FollowedLogs {
   readonly logs = new Map<string, FollowedLog>()
-  /** Those that may have something to read. */
+  /** Logs that may have data to read. */
   readonly awake = new Set<FollowedLog>()
   readonly owners = new FileOwners()
   readonly sourceFiles: SourceFiles
   readonly places: LogPlaces
-  /** Files that were emptied or replaced in place; rotated ones that were packed or removed before they were read. */
+  /** Files truncated or replaced in place; rotated files compressed or removed before they were read. */
   readonly counts = { truncations: 0, lostRotations: 0 }
-  /** What the last look left out for want of room. */
+  /** Files and directories that the last scan left out for lack of room. */
   leftOut: LeftOut = { files: 0, directories: 0 }
   private readonly options: FollowedLogsOptions
   private readonly positions: LogPositions
   private readonly buffer: LineBuffer
   private readonly isHeld: HoldsPath = (path, isBeside) => this.options.far.isHeld(path, isBeside)
   private readonly opened: OpenFiles
-  /** Files that no source wants at a path, or that it may not lead to, and whether they appeared while others were followed. */
+  /** Files that no source accepts at a path, and whether they appeared while others were followed. */
   private refused = new Map<string, boolean>()
-  /** What began later, and was never seen, began while nobody looked. Milliseconds since the Unix epoch. */
+  /** Files created later, and unknown, were created while svc was not running. Milliseconds since the Unix epoch. */
   private readonly sinceMs: number
-  /** When the look that is under way began, or the last one. */
+  /** Start of the current or last scan. */
   private lookingMs = 0
   /** Files that got no place in it. */
   private unplaced = 0
   private hasTakenUp = false
   private readonly searches = new UnderWay()
-  /** Of all searches for the files of logs. */
+  /** Turn of all searches for the files of logs. */
   private readonly turn = new Turn(1)
   private readonly warnings: LogWarnings
 
@@ -96,7 +96,7 @@ export class FollowedLogs {
     })
   }
 
-  /** Milliseconds since the start in which files of logs were looked for where these were rotated, about. */
+  /** Approximate time since the start spent on searches for rotated files, in milliseconds. */
   get searchedMs(): number {
     return this.turn.workedMs
   }
@@ -105,7 +105,7 @@ export class FollowedLogs {
     return this.opened.size
   }
 
-  /** Looks what the patterns mean now. `anew`: in every directory, changed or not. */
+  /** Scans for matches of the patterns. `anew`: in every directory, changed or not. */
   async look(anew: boolean): Promise<void> {
     try {
       const startedMs = Date.now() - clockMs
@@ -124,14 +124,14 @@ export class FollowedLogs {
       this.leftOut = { files: files + this.unplaced, directories }
       const leftOut = files + this.unplaced + directories
       this.places.leftOut(leftOut)
-      // What was left out begins at its beginning once it is found, also after a restart.
+      // Files left out now are read from their start once they are found, also after a restart.
       if (leftOut === 0 || this.positions.lookedMs === 0) this.positions.lookedMs = startedMs
     } catch (error) {
       this.warnings.failed('logs', error)
     }
   }
 
-  /** Reads a chunk of a log. True where something was read. */
+  /** Reads a chunk of a log. True if data was read. */
   step(log: FollowedLog): boolean {
     if (this.isHeld(log.path)) return false
     const file = log.files[0]
@@ -153,13 +153,13 @@ export class FollowedLogs {
     return false
   }
 
-  /** All files and the paths under which they are followed, those included that were read for good of late. */
+  /** All files and the paths under which they are followed, recently finished files included. */
   *files(): IterableIterator<[LogFile, string]> {
     for (const log of this.logs.values()) for (const file of log.all()) yield [file, log.path]
     for (const file of this.owners.finished) yield [file, this.owners.logOf(file)?.path ?? file.name]
   }
 
-  /** Resolves when nobody looks for files any longer. */
+  /** Resolves when no search for files is in progress. */
   idle(): Promise<void> {
     return this.searches.idle()
   }
@@ -168,7 +168,7 @@ export class FollowedLogs {
     for (const log of this.logs.values()) for (const file of log.all()) this.opened.close(file)
   }
 
-  /** Those that are followed come before new ones: a new file at their path is theirs, whatever else leads to it. */
+  /** Followed logs come before new ones: a new file at their path belongs to them, whatever other path leads to it. */
   private async compareAll(found: ReadonlyMap<string, [FoundFile, LogSource]>): Promise<void> {
     const turn = new Turn(1)
     const meant = new Set<string>()
@@ -180,7 +180,8 @@ export class FollowedLogs {
       const entry = found.get(log.path)
       const stats = entry?.[0].stats ?? statsOf(log.path)
       if (entry !== undefined) log.pattern = entry[0].pattern
-      // Another path may lead to the same file, and a new file may have come since. What a look leaves out is still meant.
+      // Another path may lead to the same file, and a new file may have appeared since. A file left out by a scan still
+      // matches.
       const isMeant =
         entry !== undefined ||
         stats === undefined ||
@@ -200,7 +201,7 @@ export class FollowedLogs {
     for (const [path, [file, source]] of found) {
       await turn.rest()
       const { dev, ino, birthtimeMs } = file.stats
-      // Another path to it may be right.
+      // Another path to it may be accepted.
       const key = `${fileKey(dev, ino)} ${path}`
       if (this.logs.has(path) || isCompressed(path) || this.owners.find(file.stats) || source.excluded(path))
         continue
@@ -209,7 +210,7 @@ export class FollowedLogs {
         this.noPlace()
         continue
       }
-      // Some file systems do not know when a file was made.
+      // Some file systems have no creation times.
       const isNew = before.has(file.pattern) && !this.options.far.cameBack(path)
       const appeared = this.refused.get(key) ?? (isNew || birthtimeMs > this.sinceMs)
       if (!(await this.attach(file, source, appeared)) && refused.size < this.options.maxFiles)
@@ -218,7 +219,7 @@ export class FollowedLogs {
     this.refused = refused
   }
 
-  /** With the first look: what is left of logs that were rotated away before. */
+  /** At the first scan: files left from logs that were rotated away before. */
   private async takeUp(): Promise<void> {
     if (this.hasTakenUp) return
     this.hasTakenUp = true
@@ -233,7 +234,7 @@ export class FollowedLogs {
     this.warnings.manyFiles(this.options.maxFiles)
   }
 
-  /** Begins to follow a file, which has another name where it was rotated. False where its source does not want it. */
+  /** Starts to follow a file, which has another name if it was rotated. False if its source rejects it. */
   private async attach(
     { path, pattern, owner, stats }: FoundFile,
     source: LogSource,
@@ -248,7 +249,7 @@ export class FollowedLogs {
         this.warnings.refused(current.refusal)
         return false
       }
-      // Else it was rotated since, and the next look finds the new one.
+      // Otherwise it was rotated since, and the next scan finds the new one.
       const now = statsOf(name)
       if (now !== undefined && current.isAt(now)) this.warnings.unreadable(name)
       return true
@@ -259,7 +260,7 @@ export class FollowedLogs {
       return false
     }
     const log = new FollowedLog({ path, source, pattern, owner })
-    // Only now: who makes files that are not followed takes nobody's place.
+    // Only now: files that are not followed must not take a place.
     if (!this.places.take(log, giver => this.drop(giver))) {
       current.close()
       this.noPlace()
@@ -278,7 +279,7 @@ export class FollowedLogs {
     return true
   }
 
-  /** Finds all files that a log was written to since its path was last looked at. */
+  /** Finds all files of a log since the last check of its path. */
   private async arrange(log: FollowedLog): Promise<void> {
     for (let round = 0; round < maxRounds && !this.isHeld(log.path); round++) {
       const now = Date.now()
@@ -288,7 +289,7 @@ export class FollowedLogs {
       if (last !== undefined) last.isRotated = true
       if (!stats?.isFile()) return
       const owner = this.owners.find(stats)
-      // It leads to a file that is followed under another path, or to one of its own that came back.
+      // The path leads to a file that is followed under another path, or to one of its own that is back.
       if (owner !== undefined) return owner === log ? log.takeBack(stats) : undefined
       const current = new LogFile(log.path, stats)
       current.currentMs = now
@@ -303,7 +304,7 @@ export class FollowedLogs {
     }
   }
 
-  /** Puts a new current file behind all that have to be read before it. */
+  /** Adds a new current file after all files that must be read before it. */
   private async succeed(log: FollowedLog, current: LogFile, isKnown: boolean): Promise<void> {
     let result: Succession
     try {
@@ -312,7 +313,7 @@ export class FollowedLogs {
       current.close()
       throw error
     }
-    // Nobody wants it any longer.
+    // It is no longer followed.
     if (this.logs.get(log.path) !== log) {
       for (const file of [...result.before, current]) file.close()
       return
@@ -330,7 +331,7 @@ export class FollowedLogs {
     log.files.push(file)
     this.register(log, file, file.offset)
     this.awake.add(log)
-    // While nothing is read, what is rotated away waits; who removes it means to have its space back.
+    // While reading is paused, rotated files wait; a user who removes them wants the space back.
     if (log.files.length > maxKeptOpen) this.opened.close(log.files.at(-2)!)
     if (this.owners.reading <= 2 * this.options.maxFiles) return
     for (const [of, given] of giveUpWaiting(this.logs.values())) {
@@ -339,7 +340,7 @@ export class FollowedLogs {
     }
   }
 
-  /** From now on the file is this log's. `offset`: all before it is secured. */
+  /** Assigns the file to this log. `offset`: all data before it is secured. */
   private register(log: FollowedLog, file: LogFile, offset: number): void {
     this.owners.add(log, file)
     if (file.isOpen) this.opened.add(file, log.owner)
@@ -365,12 +366,12 @@ export class FollowedLogs {
       isFollowed: stats => this.owners.find(stats) !== undefined,
       isLog: path => path !== log.path && this.logs.has(path),
       isHeld: this.isHeld,
-      // A look waits for a log that it begins to follow, and for no other one.
+      // A scan waits only for a log that it starts to follow.
       mayLookAgain: () => log.files.length > 0 || this.places.mayPause(log.owner),
     }
   }
 
-  /** False where it is not where it was, or nobody wants it any longer. */
+  /** False if the file has moved, or is no longer followed. */
   private open(log: FollowedLog, file: LogFile): boolean {
     if (!file.isOpen) {
       if (!file.open(this.buffer)) return false
@@ -383,13 +384,13 @@ export class FollowedLogs {
     return false
   }
 
-  /** A file was read for good. */
+  /** Finishes a file. */
   private finish(file: LogFile): void {
     this.opened.close(file)
     this.owners.finish(file)
   }
 
-  /** A log that is followed no longer. How far its files were read is remembered. */
+  /** Stops following a log. The positions in its files are kept. */
   private drop(log: FollowedLog): void {
     log.flush(true)
     for (const file of log.all()) {
@@ -402,13 +403,13 @@ export class FollowedLogs {
     if (this.logs.get(log.path) === log) this.logs.delete(log.path)
   }
 
-  /** What the path of a log leads to. */
+  /** Compares the file at the path of a log with the known one. */
   private compare(log: FollowedLog, seen: Stats | undefined, seenMs: number): void {
     const { current } = log
     const now = Date.now()
     if (current === undefined || log.isArranging) return
     const isOld = seen === undefined || !current.isAt(seen) || seen.size < current.readTo
-    // It may have been seen some time ago, and read since.
+    // The state may be old, and the file was read since.
     const stats = isOld ? statsOf(log.path) : seen
     if (!stats?.isFile()) {
       current.isRotated = true
@@ -434,7 +435,7 @@ export class FollowedLogs {
     this.awake.delete(log)
   }
 
-  /** Runs what looks for files of a log, one at a time. */
+  /** Runs searches for files of a log, one at a time. */
   private guard(log: FollowedLog, work: () => Promise<void>): Promise<void> {
     if (log.isArranging) return Promise.resolve()
     log.isArranging = true
@@ -448,7 +449,7 @@ export class FollowedLogs {
       })
   }
 
-  /** It is empty, or another file in the same place: goes on at its beginning, after what a copy of it may still hold. */
+  /** The file is empty, or replaced in place: continues at its start, after data that a copy of it may have. */
   private emptied(log: FollowedLog, file: LogFile): void {
     this.counts.truncations++
     file.reader?.flush(true)
@@ -472,12 +473,12 @@ export class FollowedLogs {
     })
   }
 
-  /** A closed file is no longer where it was. */
+  /** Searches for a closed file that has moved. */
   private async search(log: FollowedLog, file: LogFile): Promise<void> {
     if (this.logs.get(log.path) !== log) return
     const name = await whereabouts(log.path, file, { turn: this.turn, isHeld: this.isHeld })
     if (name !== undefined) {
-      // There, and still not to be opened: the next look at it tries again.
+      // It exists but cannot be opened: the next scan tries again.
       if (name === file.name) this.awake.delete(log)
       file.name = name
       file.isRotated = name !== log.path

@@ -4,10 +4,10 @@ import { clearRecord, type RecordParser } from './record-parser.ts'
 import { syslogNames, syslogSeverity } from './severity.ts'
 import { setSpanId, setTraceId } from './trace-context.ts'
 
-/** An entry as `journalctl -o json` writes it; values are texts, arrays of bytes, arrays of both, or null. */
+/** An entry of `journalctl -o json`; values are strings, arrays of bytes, arrays of both, or null. */
 type Entry = Readonly<Record<string, unknown>>
 
-/** Fields that become attributes as they are (systemd.journal-fields(7)); those without a convention are svc's own. */
+/** Fields that become attributes unchanged (systemd.journal-fields(7)); names without a convention are svc's own. */
 const textAttributes: readonly (readonly [field: string, attribute: string])[] = [
   ['_COMM', 'process.executable.name'],
   ['_EXE', 'process.executable.path'],
@@ -16,7 +16,7 @@ const textAttributes: readonly (readonly [field: string, attribute: string])[] =
   ['SYSLOG_IDENTIFIER', 'svc.syslog.identifier'],
   ['_TRANSPORT', 'svc.journal.transport'],
 ]
-/** Every program may write these fields; Docker and Podman write them as root. */
+/** Fields accepted only from root: any program may write them; Docker and Podman do so as root. */
 const rootAttributes: readonly (readonly [field: string, attribute: string])[] = [
   ['CONTAINER_ID_FULL', 'container.id'],
   ['CONTAINER_NAME', 'container.name'],
@@ -27,7 +27,7 @@ const numberAttributes: readonly (readonly [field: string, attribute: string])[]
   ['CODE_LINE', 'code.line.number'],
 ]
 
-/** What is asked for: the fields that are read here. `journalctl` adds cursor and times to any. */
+/** Requested fields. `journalctl` always adds cursor and times. */
 export const entryFields: readonly string[] = [
   'MESSAGE',
   'PRIORITY',
@@ -41,17 +41,17 @@ export const entryFields: readonly string[] = [
   ...numberAttributes.map(([field]) => field),
 ]
 
-/** Of an attribute, in UTF-16 units. */
+/** Maximum length of an attribute, in UTF-16 units. */
 const longestAttribute = 1024
 
 export type EntryKind = 'record' | 'empty' | 'own' | 'odd'
 
 /**
- * Makes records of what `journalctl -o json` writes (systemd, docs/JOURNAL_EXPORT_FORMATS.md). Entries of the agent itself
- * are left out: each could become a line about itself.
+ * Makes records from the output of `journalctl -o json` (systemd, docs/JOURNAL_EXPORT_FORMATS.md). Entries of the agent
+ * itself are skipped: each could cause another one.
  */
 export class JournalEntries {
-  /** Where the entry stands that was read last; '' where it tells no place. */
+  /** Cursor of the last entry; '' if it has none. */
   cursor = ''
   readonly #parser: RecordParser
   readonly #ownPid: number
@@ -61,7 +61,7 @@ export class JournalEntries {
     this.#ownPid = ownPid
   }
 
-  /** Fills the record for `record` only; what is `odd` is no entry. */
+  /** Fills the record only for the result `record`; `odd` means that the line is not an entry. */
   read(record: LogRecord, line: Buffer, observedUs: number): EntryKind {
     this.cursor = ''
     const entry = entryOf(line)
@@ -78,14 +78,14 @@ export class JournalEntries {
     record.severity = syslogSeverity(priority)
     record.severityText = syslogNames[priority] ?? ''
     if (setTraceId(record, textIn(entry, 'TRACE_ID'))) setSpanId(record, textIn(entry, 'SPAN_ID'))
-    // What comes through a pipe has the pipe's priority, not the line's: 6 (info), or 3 for Docker's stderr.
+    // A line from a pipe has the priority of the pipe: 6 (info), or 3 for Docker's stderr.
     const isPiped = entry._TRANSPORT === 'stdout' || entry.CONTAINER_ID_FULL !== undefined
     this.#parser.fill(record, message, isPiped)
     return 'record'
   }
 }
 
-/** The container that an entry tells to be from; '' for none. */
+/** Container ID of an entry; '' for none. */
 export function journalContainer({ attributes }: LogRecord): string {
   const id = String(attributes.get('container.id') ?? '')
   return /^[0-9a-f]{64}$/.test(id) ? id : ''
@@ -117,13 +117,13 @@ function addText(record: LogRecord, attribute: string, text: string): void {
   if (text !== '') record.attributes.add(attribute, text.slice(0, longestAttribute))
 }
 
-/** As `journalctl -u` has it: also what the service manager (process 1) says of a unit. */
+/** Unit as in `journalctl -u`: also for messages of the service manager (process 1) about a unit. */
 function unitOf(entry: Entry): string {
   const ofManager = entry._PID === '1' ? textIn(entry, 'UNIT') : ''
   return ofManager || textIn(entry, '_SYSTEMD_USER_UNIT') || textIn(entry, '_SYSTEMD_UNIT')
 }
 
-/** The text of a field, of the first where there are several of one name; '' where there is none. */
+/** Text of a field, of the first one if repeated; '' if missing. */
 function textIn(entry: Entry, field: string): string {
   const value = entry[field]
   if (typeof value === 'string') return value
@@ -132,14 +132,14 @@ function textIn(entry: Entry, field: string): string {
   return typeof value[0] === 'string' ? value[0] : textOf(value[0])
 }
 
-/** What is no UTF-8, or has control characters, comes as an array of its bytes. */
+/** Values that are not UTF-8, or have control characters, are arrays of bytes. */
 function textOf(value: unknown): string {
   if (!Array.isArray(value) || !value.every(byte => typeof byte === 'number')) return ''
   const bytes = Buffer.from(value)
   return utf8Text(bytes, 0, bytes.length)
 }
 
-/** The whole number that a field writes in digits; -1: it writes none. */
+/** Whole number in a field; -1 if it is not a number. */
 function numberIn(entry: Entry, field: string): number {
   const text = textIn(entry, field)
   return /^\d{1,16}$/.test(text) ? Number(text) : -1

@@ -219,7 +219,7 @@ test('a place that the journal does not know is given up with a warning', {
   write(join(directory, 'a.journal'), [{ MESSAGE: 'x' }])
   const { seen, warnings, bodies } = following({ directory, cursor: 's=nothing' })
   await until(() => seen.length === 1, bodies)
-  assert.match(warnings[0]!, /does not know the place/)
+  assert.match(warnings[0]!, /position in the systemd journal not found/)
 })
 
 /** A program in the place of journalctl that begins as the text says. */
@@ -245,7 +245,7 @@ esac`)
   assert.equal(source.state.restarts, 1)
   assert.deepEqual(warnings, [])
   await source.stop()
-  assert.equal(source.state.reason, 'it is stopped')
+  assert.equal(source.state.reason, 'stopped')
 })
 
 test('lines that are none, or too long, are counted and leave the next ones alone', async () => {
@@ -292,8 +292,8 @@ test('why it does not run is told once, with the hint', async () => {
     () => absent.source.state.restarts > 0,
     () => absent.source.state,
   )
-  assert.match(absent.warnings.join(' | '), /^[^|]*\/nowhere\/journalctl is not there; install systemd[^|]*$/)
-  assert.match(absent.source.state.reason, /is not there$/)
+  assert.match(absent.warnings.join(' | '), /^[^|]*\/nowhere\/journalctl not found; install systemd[^|]*$/)
+  assert.match(absent.source.state.reason, /not found$/)
   assert.match(absent.source.state.hint, /^install systemd/)
   await absent.source.stop()
   const failing = following({ program: program('echo "No journal files were found." >&2; exit 1') })

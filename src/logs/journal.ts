@@ -8,70 +8,70 @@ import type { EmitRecord } from './line-reader.ts'
 import { type ParseOptions, RecordParser } from './record-parser.ts'
 
 export interface JournalOptions {
-  /** Takes a record that is valid for the time of the call. It must not throw. */
+  /** Takes a record, valid during the call. Must not throw. */
   readonly emit: EmitRecord
   readonly parse: ParseOptions
-  /** Where to go on: a `cursorSeen` of before. '': as `startAt` says. */
+  /** Cursor to continue from: an earlier `cursorSeen`. '' for `startAt`. */
   readonly cursor: string
   readonly startAt: 'end' | 'beginning'
-  /** Holds journal files; undefined: those of the host. */
+  /** Directory of journal files; undefined for those of the host. */
   readonly directory?: string | undefined
-  /** Undefined: `journalctl` of the host. */
+  /** Path of `journalctl`; undefined for that of the host. */
   readonly program?: string | undefined
-  /** Told once of each reason why it does not run, until it runs again. */
+  /** Called once per reason while it does not run. */
   warn(message: string): void
-  /** Entries of this process are left out. */
+  /** Process whose entries are skipped. */
   readonly ownPid?: number
 }
 
 export interface JournalState {
-  /** Why it is not read; '': it is. */
+  /** Reason why the journal is not read; '' if it is. */
   readonly reason: string
-  /** What to do about it. */
+  /** Hint for the reason. */
   readonly hint: string
-  /** Records that were handed on. */
+  /** Number of records passed on. */
   readonly records: number
-  /** Lines that were no entries, or longer than 1 MiB. */
+  /** Number of lines that were not entries, or longer than 1 MiB. */
   readonly odd: number
-  /** How often `journalctl` was started again. */
+  /** Number of restarts of `journalctl`. */
   readonly restarts: number
 }
 
-/** Where it is, or would be. Debian 10 and older have it in `/bin`. */
+/** Path of `journalctl`. Debian 10 and older have it in `/bin`. */
 export const journalctl =
   ['/usr/bin/journalctl', '/bin/journalctl'].find(path => existsSync(path)) ?? '/usr/bin/journalctl'
 
 const mostLineBytes = 1024 * 1024
 const mostErrorBytes = 2048
-/** A child that does not end when it is asked to. */
+/** Time until a child that does not stop is killed, in milliseconds. */
 const killMs = 2000
-/** A child that runs for so long works. */
+/** Time after which a running child counts as working, in milliseconds. */
 const settledMs = 1500
 const restart = { initialMs: 1000, maxMs: 60_000, multiplier: 2, jitter: 0.2 }
 
 /**
- * Follows the systemd journal through `journalctl -f`, which knows all versions of its files. It is started again, where
- * it was, whenever it ends. An entry counts as seen when it was handed on: whoever owns this keeps `cursorSeen` when all
- * records up to it are safe.
+ * Reads the systemd journal through `journalctl -f`, which supports all versions of its files. It is restarted, at its
+ * last position, whenever it ends. An entry counts as seen once it is passed on: the caller stores `cursorSeen` when
+ * all records up to it are secured.
  */
 export class JournalSource {
-  /** The place of the last entry that was handed on; '' before the first. */
+  /** Cursor of the last entry passed on; '' before the first. */
   cursorSeen: string
   readonly #options: JournalOptions
   readonly #program: string
   readonly #entries: JournalEntries
   readonly #record = new LogRecord()
   readonly #backoff = new Backoff(restart)
-  readonly #state = { reason: 'it is not started', hint: '', records: 0, odd: 0, restarts: 0 }
+  readonly #state = { reason: 'not started', hint: '', records: 0, odd: 0, restarts: 0 }
   #startedMs = 0
   #child: TellingChild | undefined
   #timer: NodeJS.Timeout | undefined
   #partial = new GatheredBytes(mostLineBytes)
-  /** The rest of a line that is too long. */
+  /** Whether the rest of an overlong line is being skipped. */
   #skips = false
   #isPaused = false
   #isStopped = false
-  /** Since the child was started. */
+  /** Whether the child has written entries since its start. */
   #hasTold = false
   #errors = ''
   #warned = ''
@@ -95,7 +95,7 @@ export class JournalSource {
     this.#spawn()
   }
 
-  /** Nothing more is handed on, but for what was read already; `journalctl` waits when its pipe is full. */
+  /** Stops reading, apart from data already read; `journalctl` waits when its pipe is full. */
   pause(): void {
     this.#isPaused = true
     this.#child?.stdout.pause()
@@ -106,7 +106,7 @@ export class JournalSource {
     this.#child?.stdout.resume()
   }
 
-  /** Ends the child, and resolves when it has ended. */
+  /** Stops the child, and resolves at its end. */
   stop(): Promise<void> {
     this.#stopping ??= this.#stop()
     return this.#stopping
@@ -114,7 +114,7 @@ export class JournalSource {
 
   #stop(): Promise<void> {
     this.#isStopped = true
-    this.#state.reason = 'it is stopped'
+    this.#state.reason = 'stopped'
     this.#state.hint = ''
     clearTimeout(this.#timer)
     const child = this.#child
@@ -123,7 +123,8 @@ export class JournalSource {
       this.#ended = resolve
     })
     child.kill('SIGTERM')
-    // Not let go: nothing else may keep the agent until the child is gone. One that hangs in the kernel is left there.
+    // Not unref'ed: this may be all that keeps the agent running until the child is gone. One that hangs in the kernel
+    // is left.
     this.#timer = setTimeout(() => {
       child.kill('SIGKILL')
       this.#ended?.()
@@ -148,14 +149,14 @@ export class JournalSource {
     this.#child = child
     let cause = ''
     child.on('error', (error: NodeJS.ErrnoException) => {
-      cause = error.code === 'ENOENT' ? `${this.#program} is not there` : error.message
+      cause = error.code === 'ENOENT' ? `${this.#program} not found` : error.message
     })
     child.on('close', (code, signal) => this.#close(cause || (signal ?? `exit status ${code}`)))
     child.stderr.on('data', (chunk: Buffer) => {
       if (this.#errors.length < mostErrorBytes) this.#errors += chunk.toString('latin1', 0, mostErrorBytes)
     })
     child.stdout.on('data', (chunk: Buffer) => this.#take(child, chunk))
-    // A journal may be silent for long; a program that cannot read it ends at once.
+    // A journal may be silent for long; a program that cannot read it exits immediately.
     this.#timer = setTimeout(() => this.#works(), settledMs).unref()
     for (const stream of [child.stdout, child.stderr]) stream.on('error', () => undefined)
     if (this.#isPaused) child.stdout.pause()
@@ -172,12 +173,12 @@ export class JournalSource {
     return [
       '--follow',
       '--output=json',
-      // Without it, fields of more than 4096 bytes are left out.
+      // Otherwise fields of more than 4096 bytes are omitted.
       '--all',
       '--quiet',
       '--no-pager',
       `--output-fields=${entryFields.join(',')}`,
-      // All that there is from the place on, and not the last ten.
+      // All entries from the position on, not only the last ten.
       '--no-tail',
       ...this.#place(),
       ...(directory === undefined ? [] : [`--directory=${directory}`]),
@@ -186,7 +187,7 @@ export class JournalSource {
 
   #place(): string[] {
     if (this.cursorSeen !== '') return [`--after-cursor=${this.cursorSeen}`]
-    // Not `--lines=0`: what comes while it is started again would be left out.
+    // Not `--lines=0`: entries during a restart would be missed.
     return this.#options.startAt === 'beginning' ? [] : [`--since=@${(this.#startedMs / 1000).toFixed(3)}`]
   }
 
@@ -202,7 +203,7 @@ export class JournalSource {
     else if (/cursor/i.test(told) && this.cursorSeen !== '') {
       this.cursorSeen = ''
       this.#options.warn(
-        `the systemd journal does not know the place where it was left (${told}); it is read from where a new agent would begin`,
+        `position in the systemd journal not found (${told}); reading starts as on a new host`,
       )
     }
     this.#failed(told === '' ? cause : `${told} (${cause})`)
@@ -210,14 +211,14 @@ export class JournalSource {
 
   #failed(reason: string): void {
     const { directory } = this.#options
-    this.#state.reason = `journalctl does not run: ${reason}`
-    this.#state.hint = reason.endsWith('is not there')
+    this.#state.reason = `journalctl failed: ${reason}`
+    this.#state.hint = reason.endsWith('not found')
       ? 'install systemd, or set agent.logs.journald: false'
-      : `run ${this.#program} -f${directory === undefined ? '' : ` --directory=${directory}`} as the agent’s user and fix what it says`
-    // One that told something and ended is started again, and no news.
+      : `run ${this.#program} -f${directory === undefined ? '' : ` --directory=${directory}`} as the user of svc and fix the error that it reports`
+    // A child that worked and ended is restarted without a warning.
     if (!this.#hasTold && this.#warned !== reason) {
       this.#warned = reason
-      this.#options.warn(`the systemd journal is not read: ${this.#state.reason}; ${this.#state.hint}`)
+      this.#options.warn(`cannot read the systemd journal: ${this.#state.reason}; ${this.#state.hint}`)
     }
     this.#timer = setTimeout(() => {
       this.#state.restarts++
@@ -232,14 +233,14 @@ export class JournalSource {
       from = end + 1
     }
     if (from < chunk.length) this.#piece(Buffer.from(chunk.subarray(from)), false)
-    // One chunk a turn: others have their turn while much is waiting.
+    // One chunk per turn, so that other work can run during a backlog.
     child.stdout.pause()
     setImmediate(() => {
       if (!this.#isPaused) child.stdout.resume()
     })
   }
 
-  /** A line, or a piece of one. */
+  /** Takes a line, or a piece of one. */
   #piece(piece: Buffer, isLast: boolean): void {
     if (!this.#skips && !this.#partial.add(piece)) {
       this.#skips = true
@@ -270,7 +271,7 @@ export class JournalSource {
   }
 }
 
-/** As systemd writes them (sd_journal_get_cursor(3)): nothing in it can be taken for anything else by a program. */
+/** Form of a cursor (sd_journal_get_cursor(3)), which is safe as a program argument. */
 function isCursor(text: string): boolean {
   return text.length <= 512 && /^[a-z]=[0-9A-Za-z;=]+$/.test(text)
 }

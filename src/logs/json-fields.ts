@@ -5,13 +5,13 @@ import { namedSeverity, steppedSeverity, syslogNames, syslogSeverity } from './s
 import { fieldUs } from './timestamp.ts'
 import { isSpanId, isTraceId, isTraceparent, setSpanId, setTraceId, setTraceparent } from './trace-context.ts'
 
-/** Attributes that fields of one line become; the others are counted as dropped. */
+/** Maximum attributes from fields of one line; more are counted as dropped. */
 const mostFields = 64
 const longestKey = 256
-/** Of an attribute, in UTF-16 units; what is behind is cut off. */
+/** Maximum length of an attribute, in UTF-16 units; longer values are cut. */
 const longestValue = 32 * 1024
 
-/** What a field can be for the record. */
+/** Roles of a field in the record. */
 type Role =
   | 'body'
   | 'severity'
@@ -23,7 +23,7 @@ type Role =
   | 'flags'
   | 'traceparent'
 
-/** Names of fields as common loggers write them; of several in one line the one further left wins. */
+/** Field names of common loggers by role; of several in one line the first name in this list wins. */
 const names: Readonly<Record<Role, string>> = {
   body: 'message Message msg log text body short_message @m event',
   severity:
@@ -40,16 +40,16 @@ const names: Readonly<Record<Role, string>> = {
 
 const roles = Object.keys(names) as Role[]
 
-/** The role of a name, and its place among the names for it. */
+/** Role of a name, and its rank among the names of the role. */
 const meanings = new Map(
   roles.flatMap(role => names[role].split(' ').map((name, rank) => [name, { role, rank }] as const)),
 )
 
-/** A field that stands for a part of the record. */
+/** A field chosen for a part of the record. */
 class Chosen {
   key = ''
   value: AttributeValue = ''
-  /** The lower one wins; infinite: there is none. */
+  /** The lowest rank wins; infinite for none. */
   rank = Number.POSITIVE_INFINITY
 
   get isSet(): boolean {
@@ -68,8 +68,8 @@ export interface FieldOptions {
 }
 
 /**
- * Fills records of JSON objects: message, level, time and ids become what they are in a record, the other fields
- * attributes. A name of a service among them is a field like others: the process tells whose the record is. Reused.
+ * Fills records from JSON objects: message, level, time and IDs become parts of the record, the other fields
+ * attributes. A service name is an ordinary field: the process determines the resource of the record. Reused.
  */
 export class JsonFields implements JsonFieldTaker {
   readonly #options: FieldOptions
@@ -77,7 +77,7 @@ export class JsonFields implements JsonFieldTaker {
   readonly #chosen = Object.fromEntries(roles.map(role => [role, new Chosen()])) as Record<Role, Chosen>
   readonly #all = Object.values(this.#chosen)
   #record!: LogRecord
-  /** Attributes that the record had before. */
+  /** Number of attributes that the record had before. */
   #given = 0
 
   constructor(options: FieldOptions) {
@@ -85,8 +85,8 @@ export class JsonFields implements JsonFieldTaker {
   }
 
   /**
-   * False, and the record as it was: the text is no object. The body is the text where no field is a message. A time that
-   * the record has stays.
+   * False, and the record unchanged, if the text is not an object. The body is the text if no field is a message. A
+   * time that the record already has is kept.
    */
   fill(record: LogRecord, text: string): boolean {
     this.#record = record
@@ -114,7 +114,7 @@ export class JsonFields implements JsonFieldTaker {
     chosen.rank = meaning!.rank
   }
 
-  /** Whether a value is one for its role, and the role is wanted. */
+  /** Whether a value is valid for its role, and the role is wanted. */
   #takes(role: Role, value: AttributeValue): boolean {
     const { severity, traceContext } = this.#options
     switch (role) {
@@ -165,7 +165,7 @@ export class JsonFields implements JsonFieldTaker {
     const { traceId, spanId, flags, traceparent } = this.#chosen
     if (!traceId.isSet) {
       if (traceparent.isSet) setTraceparent(record, traceparent.value as string)
-      // A span is in no trace by itself.
+      // A span ID is useless without a trace ID.
       this.#release(spanId)
       this.#release(flags)
       return
@@ -176,13 +176,13 @@ export class JsonFields implements JsonFieldTaker {
     this.#release(traceparent)
   }
 
-  /** What is not chosen any more is a field like others. */
+  /** Makes an attribute of a field that is no longer chosen. */
   #release(chosen: Chosen): void {
     if (chosen.isSet) this.#keep(chosen.key, chosen.value)
     chosen.clear()
   }
 
-  /** Makes an attribute of a field. Nobody's line changes an attribute that the record had before. */
+  /** Makes an attribute of a field. A line cannot change attributes that the record had before. */
   #keep(key: string, value: AttributeValue): void {
     const record = this.#record
     const { attributes } = record
@@ -206,14 +206,14 @@ function bounded(value: AttributeValue): AttributeValue {
   })
 }
 
-/** No half of a surrogate pair is left at the end. */
+/** Cuts a text without leaving half a surrogate pair at its end. */
 function cut(text: string, most: number): string {
   if (text.length <= most) return text
   const last = text.charCodeAt(most - 1)
   return text.slice(0, last >= 0xd800 && last < 0xdc00 ? most - 1 : most)
 }
 
-/** A level by its name, or in steps of ten. */
+/** Severity of a level by name, or in steps of ten. */
 function levelSeverity(value: AttributeValue): number {
   if (typeof value === 'number') return steppedSeverity(value)
   if (typeof value !== 'string') return 0
@@ -224,7 +224,7 @@ function numberOf(value: AttributeValue): number {
   return typeof value === 'string' && value.length === 1 ? Number.parseInt(value, 10) : Number(value)
 }
 
-/** The flags of W3C Trace Context, as a number or in two hexadecimal digits; -1: they are none. */
+/** Flags of W3C Trace Context, as a number or in two hexadecimal digits; -1 if invalid. */
 function flagsOf(value: AttributeValue): number {
   if (typeof value === 'string') return /^[0-9a-fA-F]{2}$/.test(value) ? Number.parseInt(value, 16) & 3 : -1
   return Number.isInteger(value) && (value as number) >= 0 && (value as number) < 256

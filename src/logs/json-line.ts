@@ -1,26 +1,26 @@
 import type { AttributeValue } from '../model/attributes.ts'
 
-/** Takes the fields of a JSON object, those of objects inside of it under their joined names (`http.status`). */
+/** Receives the fields of a JSON object, those of nested objects under joined names (`http.status`). */
 export interface JsonFieldTaker {
   field(key: string, value: AttributeValue): void
 }
 
-/** Objects inside of each other whose fields are told apart; deeper ones are handed on as text. */
+/** Maximum nesting of objects with separate fields; deeper objects are passed on as text. */
 const mostDepth = 8
-/** Strings of an array that stay an array; a longer one is handed on as text. */
+/** Maximum strings of an array; a longer one is passed on as text. */
 const mostStrings = 64
 
 /**
- * Reads one JSON object (RFC 8259) and hands on its fields in their order. `JSON.parse` would do, but for three things:
- * it loses digits of long whole numbers, which are handed on as text here; it makes an object and a string for each
- * field; and it does not stop at a depth. Null and empty objects are no fields. Reused.
+ * Reads one JSON object (RFC 8259) and passes on its fields in order. Unlike `JSON.parse`:
+ * it keeps the digits of long whole numbers, passed on as text; it does not allocate an object and a string for each
+ * field; and it limits the depth. Null and empty objects are not fields. Reused.
  */
 export class JsonLine {
   #text = ''
   #at = 0
   #taker!: JsonFieldTaker
 
-  /** False: the text is no JSON object, and some fields may have been handed on. */
+  /** False if the text is not a JSON object; some fields may have been passed on. */
   read(text: string, taker: JsonFieldTaker): boolean {
     this.#text = text
     this.#at = 0
@@ -40,7 +40,7 @@ export class JsonLine {
     }
   }
 
-  /** Steps over one character; false, and stays: another stands there. */
+  /** Skips one character; false, without a move, if another one is there. */
   #takes(code: number): boolean {
     if (this.#text.charCodeAt(this.#at) !== code) return false
     this.#at++
@@ -126,7 +126,7 @@ export class JsonLine {
     return this.#at - from
   }
 
-  /** Undefined: none stands there. */
+  /** Reads a string; undefined if there is none. */
   #string(): string | undefined {
     const text = this.#text
     const from = this.#at
@@ -136,7 +136,7 @@ export class JsonLine {
     for (;;) {
       const code = text.charCodeAt(at)
       if (code === quote) break
-      // Also the end of the text, which is no number.
+      // Also at the end of the text, where it is NaN.
       if (!(code >= 0x20)) return undefined
       if (code === backslash) {
         isPlain = false
@@ -148,7 +148,7 @@ export class JsonLine {
     return isPlain ? part(text, from + 1, at) : unescaped(text.slice(from, at + 1))
   }
 
-  /** An array of strings is one, any other is handed on as it is written. */
+  /** Passes on an array of strings as such, any other array as text. */
   #array(key: string): boolean {
     const from = this.#at
     const strings = this.#strings()
@@ -177,7 +177,7 @@ export class JsonLine {
     return undefined
   }
 
-  /** Hands on as text what is in brackets. Only brackets and strings are looked at. */
+  /** Passes on a nested value as text, reading only brackets and strings. */
   #nested(key: string): boolean {
     const text = this.#text
     const from = this.#at
@@ -211,8 +211,8 @@ export class JsonLine {
 }
 
 /**
- * A part of a text. In V8 a part keeps the whole text in memory, and processors remember names and short values: those of
- * long lines are copied.
+ * Part of a text. In V8 a substring keeps the whole text in memory, and processors keep names and short values: those
+ * of long lines are copied.
  */
 function part(text: string, from: number, to: number): string {
   const cut = text.slice(from, to)
@@ -221,16 +221,16 @@ function part(text: string, from: number, to: number): string {
 }
 
 const shortText = 512
-/** UTF-16 units; each takes 3 bytes at most. */
+/** UTF-16 units, of at most 3 bytes each. */
 const longestCopy = 256
 const copy = Buffer.alloc(3 * longestCopy)
 
-/** The value of a string in its quotes; undefined: it has an escape that does not exist. */
+/** Value of a quoted string; undefined for an invalid escape. */
 function unescaped(literal: string): string | undefined {
   try {
     return JSON.parse(literal) as string
   } catch {
-    // The line is no JSON then, and is taken as text.
+    // The line is then not JSON, and is treated as text.
     return undefined
   }
 }

@@ -1,14 +1,14 @@
-/** What a form of log files says of a line. An instance is filled again for each line. */
+/** A parsed line of a log file. The instance is reused for each line. */
 export class ReadLine {
-  /** Where the text stands: the line's own bytes, or others that are valid until the next line. */
+  /** Buffer of the text: the line's own, or another that is valid until the next line. */
   bytes: Buffer = none
   from = 0
   to = 0
-  /** What the program wrote to. */
+  /** Stream: 1 for stdout, 2 for stderr, 0 for unknown. */
   stream: 0 | 1 | 2 = 0
   /** Microseconds since the Unix epoch; 0: unknown. */
   timeUs = 0
-  /** The text goes on in the next line of the same stream. */
+  /** Whether the text continues in the next line of the same stream. */
   isPart = false
 
   set(bytes: Buffer, from: number, to: number): void {
@@ -28,14 +28,14 @@ export const stderrStream = 2
 const none = Buffer.alloc(0)
 
 /**
- * Reads a line of one form into `line`. False: it has another form, and `line` is the whole of it. Nothing is kept
- * from line to line.
+ * Parses a line of one form into `line`. False if it has another form; `line` is then the whole line. No state
+ * is kept between lines.
  */
 export type LineForm = (line: ReadLine, bytes: Buffer, from: number, to: number) => boolean
 
-/** Lines as a program wrote them. */
+/** Plain lines, as the program wrote them. */
 export const plainForm: LineForm = (line, bytes, from, to) => {
-  // A file that was truncated while its writer kept its place begins with a hole.
+  // A file truncated while its writer kept its offset starts with a hole.
   let first = from
   while (first < to && bytes[first] === 0) first++
   // The byte order mark of UTF-8.

@@ -1,18 +1,18 @@
 const leastBytes = 4096
 
-/** Takes bytes that are one text, or a piece of one that is too long. They are the giver's again after the call. */
+/** Receives one text, or a piece of an overlong one. The bytes are valid only during the call. */
 export type TakeText = (bytes: Buffer, from: number, to: number) => void
 
 /**
- * Joins the parts that a runtime made of a long line. What exceeds `mostBytes` is handed on in pieces, cut between two
- * characters. Memory is held while parts wait only.
+ * Joins the parts into which a runtime split a long line. A text over `mostBytes` is passed on in pieces, cut between
+ * two characters. Uses memory only while parts wait.
  */
 export class LineParts {
-  /** Where the first line begins whose text waits here; -1: none does. */
+  /** Offset of the first line whose text waits; -1 for none. */
   begin = -1
-  /** Of the first part, as its line tells it. */
+  /** Time of the first part, from its line. */
   timeUs = 0
-  /** When the last part came, in the reader's milliseconds. */
+  /** Time of the last part, by the reader's clock, in milliseconds. */
   changedMs = 0
   readonly #mostBytes: number
   #bytes: Buffer | undefined
@@ -22,12 +22,12 @@ export class LineParts {
     this.#mostBytes = mostBytes
   }
 
-  /** Of memory. */
+  /** Bytes of memory in use. */
   get heldBytes(): number {
     return this.#bytes?.length ?? 0
   }
 
-  /** True: a piece was handed on, and what waits now is of these bytes alone. */
+  /** Adds a part. True if a piece was passed on, and the waiting text is only from these bytes. */
   add(bytes: Buffer, from: number, to: number, take: TakeText): boolean {
     let at = from
     let isCut = false
@@ -45,7 +45,7 @@ export class LineParts {
     return isCut && this.#length <= to - from
   }
 
-  /** Hands on what waits. */
+  /** Passes on the waiting text. */
   finish(take: TakeText): void {
     const bytes = this.#bytes
     const length = this.#length
@@ -69,7 +69,9 @@ export class LineParts {
   }
 }
 
-/** How many of the first `length` bytes are whole characters of UTF-8; all of them where there is no character to wait for. */
+/**
+ * Number of the first `length` bytes that are complete UTF-8 characters; all of them if no character can be completed.
+ */
 export function wholeCharacters(bytes: Uint8Array, length: number, from = 0): number {
   for (let back = 1; back <= 3 && back < length; back++) {
     const byte = bytes[from + length - back]!

@@ -1,41 +1,41 @@
 import type { LogRecord } from '../model/log.ts'
 
-/** Makes records of the lines of one file, in their order. Nothing here throws. */
+/** Makes records from the lines of one file, in order. Nothing here throws. */
 export interface LineReader {
   /**
-   * Takes a line without its end. The bytes are the caller's again after the call. `begin`: where it stands in the file.
-   * What exceeds the longest record comes as several lines.
+   * Takes a line without its terminator. The bytes are valid only during the call. `begin`: its offset in the file.
+   * Lines over the maximum record length come as several lines.
    */
   line(bytes: Uint8Array, from: number, to: number, begin: number): void
-  /** Hands on what waits for more lines: what has waited for long enough, or `all`. */
+  /** Passes on text that waits for more lines: text that has waited long enough, or `all`. */
   flush(all: boolean): void
-  /** Where the first line begins that is not handed on yet; -1: all were. */
+  /** Offset of the first line that is not yet passed on; -1 for none. */
   readonly heldFrom: number
-  /** Lines that are not in the form that was expected; they are handed on as they are. */
+  /** Number of lines in an unexpected form; they are passed on unchanged. */
   readonly odd: number
 }
 
-/** Takes a record, which is filled again for the next one. */
+/** Receives a record, which is reused for the next one. */
 export type EmitRecord = (record: LogRecord) => void
 
-/** A file that is followed. */
+/** A followed file. */
 export interface FollowedFile {
-  /** As it was found. */
+  /** Path as found. */
   readonly path: string
   readonly device: number
   readonly inode: number
-  /** Whose it is: see `logOwner`. */
+  /** Owner: see `logOwner`. */
   readonly owner: string
 }
 
-/** Files of one form. */
+/** Log files of one form. */
 export interface LogSource {
-  /** `docker`, `cri` or `files`: also the label of metrics. */
+  /** `docker`, `cri` or `files`: also the label value in metrics. */
   readonly name: string
-  /** Absolute paths that may hold `*`, `?` and `**`, asked for with each look at the directories. */
+  /** Absolute paths that may contain `*`, `?` and `**`, requested at each scan. */
   patterns(): readonly string[]
-  /** Whether a file that the patterns mean is left out. */
+  /** Whether a matching file is excluded. */
   excluded(path: string): boolean
-  /** Undefined: it is not followed. */
+  /** Reader of a file; undefined if it is not followed. */
   reader(file: FollowedFile): LineReader | undefined
 }

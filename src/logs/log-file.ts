@@ -4,28 +4,28 @@ import { closeForeign, type ForeignFile, openForeign, RefusedFile } from '../lib
 import type { LineReader } from './line-reader.ts'
 import type { Position } from './log-positions.ts'
 
-/** First bytes by which a file is known, beside its number, which is given again to other files. */
+/** Number of first bytes that identify a file together with its inode number, which may be reused. */
 const maxHeadBytes = 256
-/** Read at once where lines are short. */
+/** Bytes of one read if lines are short. */
 const chunkBytes = 64 * 1024
-/** Lines of a chunk that are handed on at once: many of a few bytes would hold up others for long. */
+/** Maximum lines passed on at once: a chunk of short lines would block other work for long. */
 const linesAtOnce = 512
 const newline = 0x0a
 
-/** Shared by all files: one is read at a time. */
+/** Buffer shared by all files: one is read at a time. */
 export interface LineBuffer {
   readonly bytes: Buffer
   readonly head: Buffer
-  /** Lines that are longer come in pieces. */
+  /** Maximum line length; longer lines come in pieces. */
   readonly maxLineBytes: number
-  /** Handed on so far, of all files. */
+  /** Lines passed on so far, of all files. */
   lines: number
   readBytes: number
-  /** As `nextData` of the addon; without it holes are read as zeros. */
+  /** `nextData` of the addon; without it holes are read as zeros. */
   readonly nextData: NextData | undefined
 }
 
-/** Where the next byte stands that is in no hole, at an offset or behind it; -1: nowhere. Throws where nobody knows. */
+/** Offset of the next data at or after an offset; -1 for none. Throws if the file system does not report it. */
 export type NextData = (fd: number, offset: number) => number
 
 export function lineBuffer(maxLineBytes: number, nextData?: NextData): LineBuffer {
@@ -39,53 +39,53 @@ export function lineBuffer(maxLineBytes: number, nextData?: NextData): LineBuffe
   }
 }
 
-/** The first bytes of a file, as they are remembered. */
+/** Digest of the first bytes of a file. */
 export interface Fingerprint {
   readonly digest: string
   readonly length: number
 }
 
-/** What is remembered of a file, and since when (milliseconds since the Unix epoch). */
+/** Saved position of a file, and since when (milliseconds since the Unix epoch). */
 export interface Kept {
   readonly offset: number
   readonly fingerprintLength: number
   readonly atMs: number
 }
 
-/** What a look at a file brought: bytes; nothing new; it is not the file that it was; it cannot be read. */
+/** Result of a read: data; no new data; a different file; an error. */
 export type ReadOutcome = 'read' | 'end' | 'changed' | 'failed'
 
 const none: Fingerprint = { digest: '', length: 0 }
 
-/** One file, wherever its name has gone, and how far it was read. It keeps no bytes of lines. */
+/** One file, whatever its current name, and its read position. Keeps no line data. */
 export class LogFile {
   readonly device: number
   readonly inode: number
-  /** Where it is opened; renamed files get their new name. */
+  /** Path to open; updated after a rename. */
   name: string
-  /** Where the first line begins that was not handed on. */
+  /** Offset of the first line that was not passed on. */
   offset: number
-  /** Whose it is. */
+  /** User ID of the owner. */
   user = 0
-  /** As far as it is known. */
+  /** Last known size. */
   size = 0
   /** Milliseconds since the Unix epoch. */
   modifiedMs = 0
-  /** When something was last read. Milliseconds of `performance.now`. */
+  /** Time of the last data read, in milliseconds of `performance.now`. */
   grownMs = performance.now()
-  /** When its log's path was last known to lead to it. Milliseconds since the Unix epoch. */
+  /** Last time that the path of its log led to it, in milliseconds since the Unix epoch. */
   currentMs = 0
-  /** It is no longer at its path. */
+  /** Whether it is no longer at its path. */
   isRotated = false
-  /** It was changed without growing. */
+  /** Whether it changed without growing. */
   isSuspect = false
-  /** Why it is not opened although it could be; undefined where it is, or cannot. */
+  /** Reason why it is not opened although it could be; undefined otherwise. */
   refusal: RefusedFile | undefined
   reader: LineReader | undefined
-  /** What was last made ready to be kept. */
+  /** Position last prepared for saving. */
   kept: Kept | undefined
   private fd = -1
-  /** Between `offset` and here there is no end of a line. */
+  /** There is no line end between `offset` and here. */
   private scanned: number
   private head: Buffer = Buffer.alloc(0)
   private fingerprint_: Fingerprint | undefined = none
@@ -103,18 +103,18 @@ export class LogFile {
     return this.fd >= 0
   }
 
-  /** A line has begun and not ended, as far as was read. */
+  /** Whether the data read ends within a line. */
   get hasPart(): boolean {
     return this.scanned > this.offset
   }
 
-  /** Where a restart has to go on. */
+  /** Offset at which a restart must continue. */
   get position(): number {
     const held = this.reader?.heldFrom ?? -1
     return held >= 0 ? held : this.offset
   }
 
-  /** As far as it was looked at. */
+  /** Offset up to which it was read. */
   get readTo(): number {
     return this.scanned
   }
@@ -123,7 +123,7 @@ export class LogFile {
     return Math.max(0, this.size - this.offset)
   }
 
-  /** As it is to be remembered; `offset`: where to go on. */
+  /** Position to save; `offset`: where to continue. */
   positionAt(path: string, offset: number): Position {
     const { device, inode, currentMs } = this
     const { digest: fingerprint, length: fingerprintLength } = this.fingerprint
@@ -132,7 +132,7 @@ export class LogFile {
     return { path, device, inode, fingerprint, fingerprintLength, offset, seenMs, currentMs }
   }
 
-  /** Of the first bytes that were seen. */
+  /** Fingerprint of the first bytes. */
   get fingerprint(): Fingerprint {
     this.fingerprint_ ??= { digest: digest(this.head), length: this.head.length }
     return this.fingerprint_
@@ -152,23 +152,23 @@ export class LogFile {
     this.modifiedMs = stats.mtimeMs
   }
 
-  /** Asks the file itself; nothing happens where it is closed. */
+  /** Updates size and times from an open file; no effect on a closed one. */
   look(): void {
     if (this.fd < 0) return
     try {
       this.seen(fstatSync(this.fd))
     } catch {
-      // A file system that fails: the next read tells.
+      // The file system failed: the next read reports it.
     }
   }
 
-  /** Where to go on. */
+  /** Sets the read position. */
   goTo(offset: number): void {
     this.offset = offset
     this.scanned = offset
   }
 
-  /** From its beginning, as another file. */
+  /** Starts again from the beginning, as a different file. */
   startAnew(): void {
     this.goTo(0)
     this.head = Buffer.alloc(0)
@@ -178,8 +178,8 @@ export class LogFile {
   }
 
   /**
-   * Opens it by its name. False where another file is there now, or none. What it begins with is taken as its own where
-   * nothing is known of it yet.
+   * Opens it by its name. False if a different file is there now, or none. Its first bytes become its fingerprint if
+   * it has none yet.
    */
   open(buffer: LineBuffer): boolean {
     if (this.fd >= 0) return true
@@ -200,7 +200,7 @@ export class LogFile {
     try {
       return openForeign(this.name)
     } catch (error) {
-      // Else it is gone, or may not be read; whoever asked finds out at the next look.
+      // Otherwise it is gone or unreadable; the next scan finds out.
       if (error instanceof RefusedFile) this.refusal = error
       return undefined
     }
@@ -212,18 +212,18 @@ export class LogFile {
     this.fd = -1
   }
 
-  /** Whether it begins as one that was remembered. */
+  /** Whether it has this fingerprint. */
   beginsAs({ digest: wanted, length }: Fingerprint): boolean {
     return this.head.length >= length && (length === 0 || digest(this.head.subarray(0, length)) === wanted)
   }
 
-  /** Hands on what there is, a chunk at most. The file must be open, and have a reader. */
+  /** Reads and passes on at most a chunk. The file must be open and have a reader. */
   read(buffer: LineBuffer): ReadOutcome {
     const { bytes } = buffer
     const isPart = this.hasPart
     let read = readAt(this.fd, bytes, chunkBytes, this.scanned)
     if (read <= 0) return read < 0 ? 'failed' : this.atEnd(buffer)
-    // Afterwards: it may have been emptied and filled again while it was read.
+    // Afterwards: it may have been truncated and rewritten during the read.
     if (!this.checkHead(buffer)) return 'changed'
     this.grownMs = performance.now()
     if (read === chunkBytes && this.skipHole(buffer)) return 'read'
@@ -241,13 +241,13 @@ export class LogFile {
     const used = this.handOn(bytes.subarray(0, read), buffer)
     buffer.readBytes += used
     this.offset += used
-    // At the end of a full chunk the next one begins with the line that it cuts.
+    // After a full chunk, the next one starts with the line that was cut.
     const isAnew = used > 0 && (read >= chunkBytes || bytes.subarray(used, read).includes(newline))
     this.scanned = isAnew ? this.offset : this.offset + read - used
     return 'read'
   }
 
-  /** Hands on a line that has no end, as it is. */
+  /** Passes on an unterminated line. */
   readPart(buffer: LineBuffer): void {
     if (!this.hasPart) return
     const read = readAt(
@@ -262,8 +262,8 @@ export class LogFile {
   }
 
   /**
-   * Where the chunk that was just read is in a hole, the next one is what stands behind it: who makes a file of
-   * terabytes writes none of them. A line that ran into the hole ends there. False: there is none.
+   * If the last chunk was in a hole, continues after the hole: a sparse file of
+   * terabytes costs its writer nothing. A line that runs into the hole ends there. False if there is no hole.
    */
   private skipHole(buffer: LineBuffer): boolean {
     const { bytes, nextData } = buffer
@@ -277,13 +277,13 @@ export class LogFile {
       return false // a file system that does not say
     }
     this.readPart(buffer)
-    // It may have been emptied meanwhile: then the next read finds that out.
+    // It may have been truncated since: the next read finds out.
     this.goTo(Math.max(next, this.scanned))
     this.size = Math.max(this.size, this.scanned)
     return true
   }
 
-  /** One that was rotated may have been emptied and written again before, and nobody looks at its path any longer. */
+  /** A rotated file may have been truncated and rewritten before, and its path is no longer checked. */
   private atEnd(buffer: LineBuffer): ReadOutcome {
     if (!this.isRotated && !this.isSuspect) return 'end'
     this.isSuspect = false
@@ -291,7 +291,7 @@ export class LogFile {
     return this.size < this.scanned || !this.checkHead(buffer) ? 'changed' : 'end'
   }
 
-  /** What was handed on of these bytes, which begin at `offset`: so many lines at most. */
+  /** Passes on a limited number of lines of these bytes, which start at `offset`. Returns the number of bytes used. */
   private handOn(bytes: Buffer, buffer: LineBuffer): number {
     const { maxLineBytes } = buffer
     let from = 0
@@ -313,17 +313,17 @@ export class LogFile {
 
   private line(buffer: LineBuffer, bytes: Buffer, from: number, to: number, begin: number): void {
     let start = from
-    // A writer that does not append goes on at its old place after the file was emptied: what lies before reads as zeros.
+    // A writer without O_APPEND continues at its old offset after a truncation: the bytes before read as zeros.
     while (start < to && bytes[start] === 0) start++
     if (start === to && start > from) return
     let end = to
-    // It ran into a hole.
+    // The line ran into a hole.
     while (end > start && bytes[end - 1] === 0) end--
     buffer.lines++
     this.reader!.line(bytes, start, end, begin)
   }
 
-  /** Whether it still begins as it did; learns more of its beginning. */
+  /** Whether its first bytes are unchanged; extends the fingerprint. */
   private checkHead(buffer: LineBuffer): boolean {
     const read = readAt(this.fd, buffer.head, maxHeadBytes, 0)
     const known = this.head.length
@@ -336,7 +336,7 @@ export class LogFile {
   }
 }
 
-/** -1 where it cannot be read. */
+/** Reads bytes at a position; -1 on an error. */
 function readAt(fd: number, into: Buffer, length: number, position: number): number {
   try {
     return readSync(fd, into, 0, length, position)
@@ -345,7 +345,7 @@ function readAt(fd: number, into: Buffer, length: number, position: number): num
   }
 }
 
-/** The last place up to `at` where a UTF-8 character may begin; `at` where none does nearby. */
+/** Last offset up to `at` at which a UTF-8 character may start; `at` if none is near. */
 function characterStart(bytes: Uint8Array, from: number, at: number): number {
   for (let start = at; start > at - 4 && start > from; start--)
     if ((bytes[start]! & 0xc0) !== 0x80) return start

@@ -14,59 +14,59 @@ export interface LogFollowerOptions {
   readonly sources: readonly LogSource[]
   readonly positions: LogPositions
   readonly far: FarLogs
-  /** Where to begin in files that were there before anybody looked. */
+  /** Start position in files that existed before the first scan. */
   readonly startAt: 'end' | 'beginning'
-  /** Longest line in bytes; a longer one is handed on in pieces. */
+  /** Maximum line length in bytes; a longer line is passed on in pieces. */
   readonly maxLineBytes: number
-  /** How full is what takes the records, from 0 to 1. Above 0.8 nothing is read until it is below 0.6. */
+  /** Fill level of the receiver of records, from 0 to 1. Above 0.8, reading pauses until it is below 0.6. */
   readonly pressure: () => number
-  /** Resolves when no record that was handed on so far can be lost any more. Rejects: some may be. */
+  /** Resolves when all records passed on so far are safe. Rejects if some may be lost. */
   readonly secured: () => Promise<void>
   readonly warn: (message: string, hint: string) => void
-  /** Skips holes of files; without it they are read as zeros. */
+  /** Skips holes in files; without it they are read as zeros. */
   readonly nextData?: NextData | undefined
-  /** Files that are open at once (1,000), logs that are followed (10,000), and names that a look goes through (100,000). */
+  /** Maximum open files (1,000), followed logs (10,000), and directory entries of a scan (100,000). */
   readonly maxOpen?: number
   readonly maxFiles?: number
   readonly maxNames?: number
 }
 
-/** How much is done. */
+/** Limits on the reading rate. */
 export interface ReadingPace {
-  /** Infinity: as much as comes. */
+  /** Infinity for no limit. */
   readonly bytesPerSecond: number
-  /** Files are looked for so many times as rarely. */
+  /** Factor for the interval of scans. */
   readonly rarer: number
 }
 
-/** How one log stands. */
+/** State of one log. */
 export interface FollowedLogState {
   readonly path: string
   readonly source: string
   readonly offset: number
   readonly sizeBytes: number
-  /** Not read yet, of all its files. */
+  /** Unread bytes of all its files. */
   readonly behindBytes: number
 }
 
 export interface LogFollowerState {
-  /** Logs that are followed. */
+  /** Number of followed logs. */
   readonly files: number
   readonly openFiles: number
   readonly behindBytes: number
   readonly readBytes: number
   readonly lines: number
-  /** Files that were emptied, or replaced in place. */
+  /** Files truncated or replaced in place. */
   readonly truncations: number
-  /** Rotated files that were packed or removed before they were read. */
+  /** Rotated files compressed or removed before they were read. */
   readonly lostRotations: number
-  /** What the last look left out, as others have their part of the places, or of the names that it goes through. */
+  /** Files and directories that the last scan left out, as their owner has reached its share. */
   readonly leftOut: LeftOut
-  /** The same since the start, and logs that gave up their place for another owner's. */
+  /** The same since the start, and logs that lost their place to another owner. */
   readonly losses: ShareLosses
-  /** Nothing is read, for want of room for the records. */
+  /** Whether reading is paused, as there is no room for records. */
   readonly isPaused: boolean
-  /** A hundred, those first that are behind most. */
+  /** At most a hundred logs, those with the largest backlog first. */
   readonly byFile: readonly FollowedLogState[]
 }
 
@@ -76,27 +76,27 @@ const lookMs = 1000
 const hurriedMs = 100
 const lookAnewMs = 10_000
 const commitMs = 1000
-/** So much is handed on again after a kill, about; with the time that it takes until it is secured. */
+/** Approximate bytes read again after a kill, in addition to those not yet secured. */
 const commitBytes = 16 * 1024 * 1024
 const commitAtLeastMs = 100
-/** Looks take this part of the time at most. */
+/** Maximum share of time for scans. */
 const lookShare = 1 / 50
 const sliceMs = 2
-/** Chunks of one owner's logs before it is another one's turn. */
+/** Chunks of one owner's logs per turn. */
 const chunksAtOnce = 4
 const pauseAbove = 0.8
 const resumeBelow = 0.6
-/** Seconds of reading that a bound lets come at once. */
+/** Burst of the rate limit, in seconds. */
 const burst = 0.25
-/** What stop() waits for. */
+/** Maximum wait of stop(), in milliseconds. */
 const stopMs = 5000
-/** What is still there is said to be so often. */
+/** Interval at which existing files are confirmed in the position file, in milliseconds. */
 const seenMs = 3600 * 1000
 const shownFiles = 100
 
 /**
- * Follows log files through rotation, truncation and restarts: each line at least once, and those of a log in their
- * order. What is not read stays in its file. Nothing here throws.
+ * Reads log files through rotation, truncation and restarts: each line at least once, and those of a log in
+ * order. Unread data stays in its file. Nothing here throws.
  */
 export class LogFollower {
   private readonly options: LogFollowerOptions
@@ -113,7 +113,7 @@ export class LogFollower {
   private committedBytes = 0
   private flushedMs = 0
   private isPaused = false
-  /** Undefined: as much is read as comes. */
+  /** Undefined without a rate limit. */
   private bucket: TokenBucket | undefined
   private rarer = 1
   private readonly turn = new Turn(sliceMs)
@@ -134,7 +134,7 @@ export class LogFollower {
     })
   }
 
-  /** Resolves when all files that are there are known, and where each is begun is on disk. */
+  /** Resolves when all existing files are known, and their start positions are on disk. */
   async start(): Promise<void> {
     this.startLook()
     await this.looking
@@ -143,14 +143,14 @@ export class LogFollower {
     if (!this.isStopping) this.running = this.run()
   }
 
-  /** Hands on what readers hold, waits for a bounded time until it is secured, and writes how far it came. */
+  /** Passes on the text in readers, waits for a limited time until it is secured, and saves the positions. */
   async stop(): Promise<void> {
     if (this.isStopping) return
     this.isStopping = true
     this.wake()
     await this.running
     await this.looking
-    // A file system that has not answered since may keep a search waiting.
+    // A file system that stopped responding may block a search.
     await within(stopMs, this.found.idle())
     for (const log of this.found.logs.values()) log.flush(true)
     await within(
@@ -161,13 +161,13 @@ export class LogFollower {
     this.options.far.close()
   }
 
-  /** Somebody knows of a new file: looks for it at once, at most ten times in a second. */
+  /** Scans now, as there is a new file; at most ten times per second. */
   hurry(): void {
     this.isHurried = true
     this.wake()
   }
 
-  /** From now on: what is left waits in its file. */
+  /** Sets the reading rate; unread data waits in its file. */
   limit({ bytesPerSecond, rarer }: ReadingPace): void {
     this.rarer = rarer
     this.bucket = Number.isFinite(bytesPerSecond)
@@ -176,7 +176,7 @@ export class LogFollower {
     this.wake()
   }
 
-  /** Milliseconds since the start that reading took, with what is done of the lines, about. */
+  /** Approximate time since the start spent on reading and processing lines, in milliseconds. */
   get busyMs(): number {
     return this.turn.workedMs + this.found.searchedMs
   }
@@ -206,17 +206,17 @@ export class LogFollower {
     }
   }
 
-  /** Whether how far a file was read is still needed, without a restart. */
+  /** Whether the position of a file is still needed, apart from a restart. */
   follows({ device, inode }: Position): boolean {
     return this.found.owners.holds(device, inode)
   }
 
-  /** Bytes of names of files that are remembered. */
+  /** Bytes of cached file names. */
   get nameBytes(): number {
     return this.found.sourceFiles.bytes
   }
 
-  /** Forgets names, which the next look reads again. */
+  /** Drops cached names; the next scan reads them again. */
   shedNames(bytes: number): number {
     return this.found.sourceFiles.shed(bytes)
   }
@@ -247,7 +247,7 @@ export class LogFollower {
     })
   }
 
-  /** One turn of every owner of logs. True where there is more. */
+  /** One turn of every owner of logs. True if there is more data. */
   private async readAll(): Promise<boolean> {
     const { buffer, turn } = this
     const { awake } = this.found
@@ -278,7 +278,7 @@ export class LogFollower {
     return this.isPaused
   }
 
-  /** As much was read as may be for the moment. */
+  /** Whether the rate limit is reached. */
   private get isSpent(): boolean {
     if (this.bucket === undefined) return false
     this.bucket.fill(performance.now())
@@ -325,7 +325,7 @@ export class LogFollower {
     })
   }
 
-  /** Writes how far all files were read, once the records of it are secured. */
+  /** Saves the positions of all files, once their records are secured. */
   private async commit(): Promise<void> {
     const finished = [...this.found.owners.finished]
     const turn = new Turn(sliceMs)
@@ -334,7 +334,7 @@ export class LogFollower {
       try {
         await this.options.secured()
       } catch {
-        // They are handed on again after a restart, or are secured with the next ones.
+        // They are read again after a restart, or secured with the next ones.
         for (const [file] of positions) file.kept = undefined
         return
       }
@@ -348,7 +348,7 @@ export class LogFollower {
     await this.positions.save()
   }
 
-  /** What is not remembered yet as it is now. */
+  /** Positions that have changed since they were saved. */
   private async unkept(turn: Turn): Promise<[LogFile, Position][]> {
     const positions: [LogFile, Position][] = []
     const now = Date.now()

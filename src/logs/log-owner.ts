@@ -2,14 +2,14 @@ import { dirname } from 'node:path'
 import type { Owner } from '../lib/fair-share.ts'
 
 /**
- * Whose a log is, so that many files are one neighbour's: their user, and for files of root the directory, which is a
- * container's (its own, or that of its pod's) where a runtime writes what containers print.
+ * Owner of a log, for fair sharing: the user of the file, and for files of root the directory, which is that of a
+ * container or pod in the log directories of runtimes.
  */
 export function logOwner(path: string, user: number): string {
   return user === 0 ? dirname(path) : `user ${user}`
 }
 
-/** As those count who share a room: each for itself. */
+/** Owner for a fair share, as a group of its own. */
 export function sharing(owner: string): Owner {
   return { group: owner, user: '' }
 }

@@ -2,37 +2,37 @@ import { FairShare, type ShareLosses } from '../lib/fair-share.ts'
 import type { FollowedLog } from './followed-log.ts'
 import { sharing } from './log-owner.ts'
 
-/** Pauses of 20 ms in one look, in which others' logs wait: of all owners, and of one. */
+/** Maximum pauses of 20 ms in one scan, during which other logs wait: of all owners, and of one. */
 const pauses = { all: 24, owner: 6 }
 
-/** Logs that are followed at once: a bounded number of places, shared by the owners of the logs. */
+/** Places for followed logs: a limited number, shared by the owners of the logs. */
 export class LogPlaces {
   readonly #share: FairShare
-  /** In the order of their coming. */
+  /** Logs by owner, in order of arrival. */
   readonly #logs = new Map<string, Set<FollowedLog>>()
   #taken = 0
   #refused = 0
   #leftOut = 0
-  /** Taken in the look that is under way. */
+  /** Pauses in the current scan. */
   readonly #pauses = new FairShare(pauses.all)
 
   constructor(places: number) {
     this.#share = new FairShare(places)
   }
 
-  /** Logs that got no place, and those whose place went to an owner who had fewer, since the start. */
+  /** Logs without a place, and logs whose place went to an owner with fewer, since the start. */
   get losses(): ShareLosses {
     return { refused: this.#refused, taken: this.#taken }
   }
 
-  /** What a look left out: what the look before it left out as well was counted then. */
+  /** Counts logs left out by a scan, without those counted in the scan before. */
   leftOut(count: number): void {
     this.#refused += Math.max(0, count - this.#leftOut)
     this.#leftOut = count
     this.#pauses.clear()
   }
 
-  /** Whether a look may wait a moment more for an owner's directory to stand still. */
+  /** Whether a scan may wait a little longer for an owner's directory to settle. */
   mayPause(owner: string): boolean {
     const whose = sharing(owner)
     if (!this.#pauses.fits(1) || this.#pauses.usedBy(whose) >= pauses.owner) return false
@@ -44,7 +44,7 @@ export class LogPlaces {
     return this.#share.fits(1) || this.#giver(owner) !== undefined
   }
 
-  /** False: there is none. `drop` lets go of the log whose place was taken. */
+  /** Takes a place. False if there is none. `drop` is called with the log that lost its place. */
   take(log: FollowedLog, drop: (log: FollowedLog) => void): boolean {
     if (!this.#share.fits(1)) {
       const giver = this.#giver(log.owner)
@@ -65,7 +65,7 @@ export class LogPlaces {
     if (own.size === 0) this.#logs.delete(log.owner)
   }
 
-  /** The youngest log of who has most, where that is more than `owner` would have. */
+  /** Youngest log of the owner with the most, if that is more than `owner` would have. */
   #giver(owner: string): FollowedLog | undefined {
     const giver = this.#share.giver(sharing(owner), 1)?.group
     if (giver === undefined || giver === owner) return undefined

@@ -6,69 +6,72 @@ import { checkOwnDirectory, makeOwnDirectory } from '../lib/own-directory.ts'
 import { fileKey } from './file-finder.ts'
 import { sharing } from './log-owner.ts'
 
-/** How far a file was read. */
+/** Read position of a file. */
 export interface Position {
-  /** Under which the file was followed; it may have another name by now. */
+  /** Path under which the file was followed; it may have another name now. */
   readonly path: string
   readonly device: number
   readonly inode: number
-  /** Digest of its first bytes, and of how many. */
+  /** Digest of its first bytes, and their number. */
   readonly fingerprint: string
   readonly fingerprintLength: number
-  /** Where the first line begins that has to be read again. */
+  /** Offset of the first line that must be read again. */
   readonly offset: number
-  /** When it was last there. Milliseconds since the Unix epoch. */
+  /** Last time that it existed, in milliseconds since the Unix epoch. */
   readonly seenMs: number
-  /** When it was last what the path leads to, likewise. What followed it was changed later. */
+  /** Last time that it was at its path, likewise. Its successor changed later. */
   readonly currentMs: number
 }
 
 const mostBytes = 16 * 1024 * 1024
-/** Of memory for a position beside its texts, about. */
+/** Approximate memory of a position without its texts, in bytes. */
 const entryBytes = 500
 const maxOwnerLength = 4200
 const maxCursors = 100
 const maxCursorLength = 16 * 1024
 const maxPathLength = 4096
 const maxFileBytes = 64 * 1024 * 1024
-/** What is gone is remembered for so long: it may come back, and its number may be given to another file. */
+/**
+ * Time to keep the positions of removed files, in milliseconds: they may come back, and their inode numbers may be
+ * reused.
+ */
 const keptMs = 24 * 3600 * 1000
 const { O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_TRUNC, O_WRONLY } = constants
 
 interface Entry {
   readonly position: Position
-  /** Whose the log is: see `logOwner`. */
+  /** Owner of the log: see `logOwner`. */
   readonly owner: string
-  /** Both as JSON. */
+  /** Position and owner as JSON. */
   readonly text: string
   readonly bytes: number
 }
 
 /**
- * Remembers on disk how far logs were read: one JSON file, replaced as a whole. Who sets a position says that all before
- * it is secured. Their bytes are bounded, and shared by the owners of the logs: who makes files without end makes none of
- * the others' be forgotten.
+ * Stores read positions on disk: one JSON file, replaced as a whole. Setting a position means that all data before it
+ * is secured. Their size is limited, and shared by the owners of the logs: an owner with endless files does not evict
+ * positions of others.
  */
 export class LogPositions {
   private readonly path: string
   private readonly warn: (message: string, hint: string) => void
-  /** Those of one path in the order in which the files were begun. */
+  /** Positions; those of one path in the order in which the files were started. */
   private readonly entries = new Map<string, Entry>()
-  /** Keys of the entries of each path, in their order. */
+  /** Keys of the entries of each path, in order. */
   private readonly keysOf = new Map<string, Set<string>>()
-  /** The same by owner, in the order in which they were last set. */
+  /** Keys by owner, in the order of their last change. */
   private readonly setOf = new Map<string, Set<string>>()
   private readonly share: FairShare
   private readonly cursors = new Map<string, string>()
   private writing: Promise<void> | undefined
   private isChanged = false
   private hasFailed = false
-  /** Every file that was there at this time is known. Milliseconds since the Unix epoch; 0: no such time. */
+  /** Time of the last complete scan, in milliseconds since the Unix epoch; 0 for none. */
   lookedMs = 0
-  /** Positions that were forgotten for want of room, since the start. */
+  /** Positions evicted for lack of room, since the start. */
   forgotten = 0
 
-  /** Reads what was kept. A file that is damaged is as none, with a warning. */
+  /** Loads the saved positions. A damaged file is ignored with a warning. */
   constructor(
     path: string,
     warn: (message: string, hint: string) => void = () => undefined,
@@ -84,7 +87,7 @@ export class LogPositions {
     return this.entries.size
   }
 
-  /** Of memory, about. */
+  /** Approximate memory, in bytes. */
   get bytes(): number {
     return this.share.used
   }
@@ -93,17 +96,17 @@ export class LogPositions {
     return this.entries.get(fileKey(device, inode))?.position
   }
 
-  /** Under which files were followed. */
+  /** Paths of all positions. */
   paths(): string[] {
     return [...this.keysOf.keys()]
   }
 
-  /** All files that were followed under a path, the one that was begun last at the end. */
+  /** Positions of all files of a path, the latest last. */
   ofPath(path: string): Position[] {
     return Array.from(this.keysOf.get(path) ?? [], key => this.entries.get(key)!.position)
   }
 
-  /** One that is known keeps its place in the order, and its owner where none is given. */
+  /** Sets a position. A known one keeps its place in the order, and its owner if none is given. */
   set(position: Position, owner?: string): void {
     const key = fileKey(position.device, position.inode)
     const known = this.entries.get(key)
@@ -123,7 +126,7 @@ export class LogPositions {
     while (!this.share.fits(0)) this.forgetOf(this.share.richest()!.group)
   }
 
-  /** Forgets positions of about so many bytes that nobody needs, those first that were begun first, and returns how many. */
+  /** Frees about so many bytes of unneeded positions, the oldest first, and returns how many. */
   shed(bytes: number, isNeeded: (position: Position) => boolean): number {
     const before = this.bytes
     for (const [key, { position }] of this.entries) {
@@ -137,7 +140,7 @@ export class LogPositions {
     this.remove(fileKey(device, inode))
   }
 
-  /** Where somebody else is, who reads no files; '' where nothing is known. */
+  /** Cursor of a source without files; '' if unknown. */
   cursor(name: string): string {
     return this.cursors.get(name) ?? ''
   }
@@ -149,7 +152,7 @@ export class LogPositions {
     this.isChanged = true
   }
 
-  /** Resolves when all that was set before is on the disk, or when it cannot be, which is told once. */
+  /** Resolves when all changes are on disk, or after a write error, which is logged once. */
   async save(): Promise<void> {
     while (this.writing) await this.writing
     if (!this.isChanged) return
@@ -164,7 +167,7 @@ export class LogPositions {
     const temporary = `${this.path}.tmp`
     try {
       makeOwnDirectory(dirname(this.path))
-      // What a killed process left, or somebody's link.
+      // Left by a killed process, or a link made by another user.
       await rm(temporary, { force: true })
       const file = await open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600)
       try {
@@ -179,8 +182,8 @@ export class LogPositions {
       this.isChanged = true
       if (!this.hasFailed)
         this.warn(
-          `cannot write the positions of logs to ${this.path}: ${(error as Error).message}`,
-          'make its directory writable, or set agent.logs.position_file; until then a restart reads logs again or leaves some out',
+          `cannot write log positions to ${this.path}: ${(error as Error).message}`,
+          'make its directory writable, or set agent.logs.position_file; until then a restart may duplicate or miss log records',
         )
       this.hasFailed = true
     }
@@ -209,7 +212,7 @@ export class LogPositions {
     for (const [key, { position }] of this.entries) if (position.seenMs < before) this.remove(key)
   }
 
-  /** What an owner has that was not set for longest. */
+  /** Evicts the least recently changed position of an owner. */
   private forgetOf(owner: string): void {
     this.forgotten++
     this.remove(this.setOf.get(owner)!.values().next().value!)
@@ -228,8 +231,8 @@ export class LogPositions {
       content = readJson(this.path)
     } catch (error) {
       this.warn(
-        `cannot read the positions of logs in ${this.path}: ${(error as Error).message}`,
-        'nothing to do: logs are followed as if for the first time, and the file is written anew',
+        `cannot read log positions from ${this.path}: ${(error as Error).message}`,
+        'no action needed; svc starts as on a new host and rewrites the file',
       )
       return
     }
@@ -237,12 +240,12 @@ export class LogPositions {
     const { version, lookedMs, cursors, files } = content as Record<string, unknown>
     if (version !== 1 || !Array.isArray(files)) {
       this.warn(
-        `cannot read the positions of logs in ${this.path}: it is not in the form of this version`,
-        'nothing to do: logs are followed as if for the first time, and the file is written anew',
+        `cannot read log positions from ${this.path}: format of another version`,
+        'no action needed; svc starts as on a new host and rewrites the file',
       )
       return
     }
-    // A time that is yet to come would leave new files unread.
+    // A time in the future would leave new files unread.
     if (isCount(lookedMs)) this.lookedMs = Math.min(lookedMs, Date.now())
     for (const file of files) if (isPosition(file)) this.set(plain(file), ownerOf(file))
     if (typeof cursors === 'object' && cursors !== null)
@@ -252,7 +255,7 @@ export class LogPositions {
   }
 }
 
-/** Undefined where there is no file. Throws in words, or the error of the system call. */
+/** Undefined without a file. Throws an error with a reason, or that of the system call. */
 function readJson(path: string): unknown {
   let fd: number
   checkOwnDirectory(dirname(path))
@@ -267,7 +270,7 @@ function readJson(path: string): unknown {
     if (!stats.isFile()) throw new Error('it is not a regular file')
     if (stats.size > maxFileBytes) throw new Error(`it is larger than ${maxFileBytes} bytes`)
     const content: unknown = JSON.parse(readFileSync(fd, 'utf8'))
-    if (typeof content !== 'object' || content === null) throw new Error('it holds no object')
+    if (typeof content !== 'object' || content === null) throw new Error('it is not a JSON object')
     return content
   } finally {
     closeSync(fd)
@@ -287,12 +290,12 @@ function isPosition(value: unknown): value is Position {
     typeof fingerprint === 'string' &&
     fingerprint.length <= 64 &&
     [fingerprintLength, offset, seenMs, currentMs].every(isCount) &&
-    // These may be too large to be exact.
+    // These may be too large for an exact double.
     [device, inode].every(number => Number.isInteger(number) && (number as number) >= 0)
   )
 }
 
-/** Only the fields that are known. */
+/** Copy with only the known fields. */
 function plain(position: Position): Position {
   const { path, device, inode, fingerprint, fingerprintLength, offset } = position
   const now = Date.now()

@@ -10,43 +10,43 @@ import { hasWaited, Multiline, type MultilineOptions } from './multiline.ts'
 import { clearRecord, type ParseOptions, RecordParser } from './record-parser.ts'
 import type { TextHolder, WaitingText } from './waiting-text.ts'
 
-/** How a file holds its lines: as they were written, or with time and stream as Docker or Kubernetes add them. */
+/** Form of the lines of a file: as written, or with time and stream as added by Docker or Kubernetes. */
 export type LogForm = 'plain' | 'docker' | 'cri'
 
 export interface LogReaderOptions {
-  /** Of the file, for its attributes. */
+  /** Path of the file, for attributes. */
   readonly path: string
   readonly parse: ParseOptions
-  /** Undefined: each line is a record. */
+  /** Undefined if each line is a record. */
   readonly multiline?: MultilineOptions | undefined
-  /** Longest body in bytes. */
+  /** Maximum body length, in bytes. */
   readonly maxBytes: number
-  /** Whose log it is: see `logOwner`. */
+  /** Owner of the log: see `logOwner`. */
   readonly owner: string
-  /** Bounds what waits in all readers for lines that go on with it. */
+  /** Limit on text that waits in all readers for further lines. */
   readonly waiting: WaitingText
-  /** Takes a record that is valid for the time of the call. It must not throw, nor give lines to any reader. */
+  /** Takes a record, valid during the call. Must not throw, nor pass lines to a reader. */
   readonly emit: EmitRecord
-  /** Milliseconds since the Unix epoch. */
+  /** Clock, in milliseconds since the Unix epoch. */
   readonly now?: () => number
 }
 
-/** A part that has waited so long for the next one is all that there is: its program ended without a line feed. */
+/** Maximum wait for the next part, in milliseconds: after that the program has ended without a line feed. */
 const partTimeoutMs = 5000
 
 /**
- * Makes records of the lines of one file. Blank lines make none, except inside of a record of several lines. A carriage
- * return at the end of a line goes, what is no UTF-8 becomes U+FFFD, and colours of terminals are taken out.
+ * Makes records from the lines of one file. Blank lines make none, except inside a record of several lines. A carriage
+ * return at the end of a line is removed, invalid UTF-8 becomes U+FFFD, and terminal colours are removed.
  */
 export function logReader(form: LogForm, options: LogReaderOptions): LineReader {
   return new FormReader(forms[form], options)
 }
 
 const forms: Readonly<Record<LogForm, LineForm>> = { plain: plainForm, docker: dockerForm, cri: criForm }
-/** By the number of the stream. */
+/** Stream names by number. */
 const streamNames = ['', 'stdout', 'stderr'] as const
 
-// Thousands of files share these: each is in use for the time of one call.
+// Shared by thousands of files: each is in use only during one call.
 const line = new ReadLine()
 const record = new LogRecord()
 const parsers = new Map<string, RecordParser>()
@@ -66,7 +66,7 @@ class FormReader implements LineReader, TextHolder {
   readonly #options: LogReaderOptions
   readonly #now: () => number
   readonly #make: RecordMaker
-  /** By the number of the stream; made with its first line. */
+  /** Lines by stream number; created with the first line. */
   readonly #streams: (StreamLines | undefined)[] = [undefined, undefined, undefined]
 
   constructor(form: LineForm, options: LogReaderOptions) {
@@ -120,7 +120,7 @@ class FormReader implements LineReader, TextHolder {
   }
 }
 
-/** Makes the records of one file. */
+/** Creates the records of one file. */
 class RecordMaker {
   readonly #path: string
   readonly #name: string
@@ -152,13 +152,13 @@ function isBlank(text: string): boolean {
   return true
 }
 
-/** The lines of one stream, joined to records. */
+/** Joins the lines of one stream to records. */
 class StreamLines {
   readonly #mostBytes: number
   readonly #parts: LineParts
   readonly #multiline: Multiline | undefined
   readonly #makeRecord: (text: string, timeUs: number, nowMs: number) => void
-  /** Of the text that is taken now. */
+  /** Offset of the current text. */
   #begin = 0
   #timeUs = 0
   #nowMs = 0
@@ -174,7 +174,7 @@ class StreamLines {
       )
   }
 
-  /** Where the first line begins that waits; -1: none does. */
+  /** Offset of the first waiting line; -1 for none. */
   get begin(): number {
     const parts = this.#parts.begin
     const lines = this.#multiline?.begin ?? -1
@@ -201,7 +201,7 @@ class StreamLines {
     this.#begin = parts.begin
     this.#timeUs = parts.timeUs
     if (parts.add(read.bytes, read.from, read.to, this.#takeText)) {
-      // So that a line without end is not read from its beginning again.
+      // So that an endless line is not read again from its start.
       parts.begin = begin
       parts.timeUs = read.timeUs
     }

@@ -1,32 +1,32 @@
 import type { LogSearchQuery, NumberedLog } from '../model/recent-log.ts'
 
-/** Rows of a histogram: records of no severity, then those of the six of OTLP, from TRACE to FATAL. */
+/** Rows of a histogram: records without a severity, then the six levels of OTLP, from TRACE to FATAL. */
 const levels = 7
 
-/** A search that goes on in slices, while records come. Those that came after it began are not found. */
+/** A search in slices, while records arrive. Records that arrive after its start are not found. */
 export class LogSearch {
   readonly query: LogSearchQuery
-  /** The newest that fit, the newest first: as many as are wanted, and at most 1 MiB of bodies. */
+  /** Newest matching records, the newest first: up to the limit of the query, and at most 1 MiB of bodies. */
   readonly found: NumberedLog[] = []
-  /** Those that fit. */
+  /** Number of matching records. */
   matched = 0
-  /** The same by level and column, row by row; empty without a histogram. */
+  /** Matching records by level and column, row by row; empty without a histogram. */
   readonly counts: Uint32Array
   readonly #walk: (untilMs: number) => boolean
 
-  /** `walk` looks at records until a time, and says whether all were looked at. */
+  /** `walk` visits records until a time, and returns whether all were visited. */
   constructor(query: LogSearchQuery, walk: (search: LogSearch, untilMs: number) => boolean) {
     this.query = query
     this.counts = new Uint32Array(levels * (query.histogram?.columns ?? 0))
     this.#walk = untilMs => walk(this, untilMs)
   }
 
-  /** True: all was looked at. `untilMs`: of `performance.now()`. */
+  /** Continues until `untilMs` of `performance.now()`. True at the end. */
   goOn(untilMs: number): boolean {
     return this.#walk(untilMs)
   }
 
-  /** Takes account of a record that fits. */
+  /** Counts a matching record. */
   count(severity: number, timeUs: number): void {
     this.matched++
     const { histogram } = this.query
@@ -38,7 +38,7 @@ export class LogSearch {
   }
 }
 
-/** Four severities are a level each (OpenTelemetry, logs data model). */
+/** Level of a severity; a level has four severities (OpenTelemetry, logs data model). */
 function levelOf(severity: number): number {
   return Math.min(levels - 1, Math.ceil(severity / 4))
 }

@@ -1,17 +1,18 @@
 import type { FollowedLog } from './followed-log.ts'
 
-/** Owners whose last turn is remembered; of the others it is as if they never had one. */
+/** Maximum owners whose last turn is remembered; others count as new. */
 const mostOwners = 10_000
 
 /**
- * In which order logs are read: one turn of every owner, who waited longest first, and within an owner the log that
- * waited longest. So where less is read than is written, all get the same, whoever writes most and to however many files.
+ * Order in which logs are read: one turn per owner, the longest waiting first, and within an owner the log that has
+ * waited longest. If less is read than written, all owners get the same share, whatever they write and to how many
+ * files.
  */
 export class LogTurns {
   readonly #served = new Map<string, number>()
   #turn = 0
 
-  /** The logs of each owner, all of them in the order in which they are due. `awake`: those that were read go to its end. */
+  /** Logs of each owner, all in the order of their turns. `awake`: logs that were read move to its end. */
   owners(awake: ReadonlySet<FollowedLog>): readonly (readonly FollowedLog[])[] {
     const byOwner = new Map<string, FollowedLog[]>()
     for (const log of awake) {
@@ -23,7 +24,7 @@ export class LogTurns {
     return [...byOwner].sort(([one], [other]) => lastOf(one) - lastOf(other)).map(([, logs]) => logs)
   }
 
-  /** A chunk of it was read. */
+  /** Notes that a chunk of a log was read. */
   read(log: FollowedLog, awake: Set<FollowedLog>): void {
     if (awake.delete(log)) awake.add(log)
     this.#served.delete(log.owner)

@@ -1,31 +1,31 @@
-/** Which lines belong to one record. */
+/** Rules for records of several lines. */
 export interface MultilineOptions {
-  /** What marks a line; its first `searched` characters are looked at. */
+  /** Pattern of marked lines, applied to the first `searched` characters. */
   readonly pattern: { test(text: string): boolean }
-  /** Lines that do not match are the marked ones. */
+  /** Whether lines that do not match are the marked ones. */
   readonly negate: boolean
-  /** Marked lines belong to the record before them, or to the one behind. */
+  /** Whether marked lines belong to the record before (`after`) or to the next one (`before`). */
   readonly match: 'after' | 'before'
-  /** Most lines of one record. */
+  /** Maximum lines of one record. */
   readonly maxLines: number
-  /** How long a record waits for its next line. */
+  /** Maximum wait of a record for its next line, in milliseconds. */
   readonly timeoutMs: number
 }
 
-/** UTF-16 units. A pattern of any cost is done with so many in well under a millisecond. */
+/** UTF-16 units. Any pattern takes well under a millisecond for so many. */
 const searched = 4096
-/** Of memory for a line beside its text. */
+/** Memory of a line without its text, in bytes. */
 const lineBytes = 32
 
-/** Takes the text of a record and the time of its first line (µs since the Unix epoch; 0: unknown). */
+/** Receives the text of a record and the time of its first line (µs since the Unix epoch; 0: unknown). */
 export type TakeRecord = (text: string, timeUs: number) => void
 
 /**
- * Joins lines of one stream to records. A record that has its most lines or bytes is handed on and goes on as another, so
- * that no line is lost.
+ * Joins lines of one stream to records. A record at its maximum of lines or bytes is passed on and continues as
+ * another, so that no line is lost.
  */
 export class Multiline {
-  /** Where the first line begins that waits here; -1: none does. */
+  /** Offset of the first waiting line; -1 for none. */
   begin = -1
   readonly #options: MultilineOptions
   readonly #mostBytes: number
@@ -41,12 +41,12 @@ export class Multiline {
     this.#take = take
   }
 
-  /** Of memory, at most: a text may have two bytes for each of its file. */
+  /** Maximum memory in use: a text may have two bytes for each byte in the file. */
   get heldBytes(): number {
     return 2 * this.#bytes + lineBytes * this.#lines.length
   }
 
-  /** `bytes`: what the line has in its file; `nowMs`: the reader's clock. */
+  /** Adds a line. `bytes`: its length in the file; `nowMs`: the reader's clock. */
   add(line: string, bytes: number, timeUs: number, begin: number, nowMs: number): void {
     const { pattern, negate, match, maxLines } = this.#options
     const looked = line.length > searched ? line.slice(0, searched) : line
@@ -64,7 +64,7 @@ export class Multiline {
     if (match === 'before' && !isMarked) this.flush()
   }
 
-  /** Hands on what has waited for long enough. */
+  /** Passes on a record that has waited long enough. */
   expire(nowMs: number): void {
     if (hasWaited(this.#changedMs, nowMs, this.#options.timeoutMs)) this.flush()
   }
@@ -79,7 +79,7 @@ export class Multiline {
   }
 }
 
-/** Also when the clock was set back: nobody waits for it to come to where it was. */
+/** Whether the timeout has passed, or the clock was set back. */
 export function hasWaited(sinceMs: number, nowMs: number, timeoutMs: number): boolean {
   return nowMs < sinceMs || nowMs - sinceMs >= timeoutMs
 }

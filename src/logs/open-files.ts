@@ -5,21 +5,21 @@ import type { LogFile } from './log-file.ts'
 export interface OpenFilesOptions {
   readonly most: number
   readonly owners: FileOwners
-  /** Logs that are read; one whose only file is closed is left out until it grows. */
+  /** Logs being read; one whose only file is closed is removed until it grows. */
   readonly awake: Set<FollowedLog>
-  /** Whether closing a file may wait for ever, as its file system does not answer. */
+  /** Whether closing a file may block for ever, as its file system does not respond. */
   readonly isHeld: (file: LogFile) => boolean
-  /** There are too many, for the first time. */
+  /** Called the first time that there are too many. */
   readonly warn: () => void
 }
 
-/** Files that are open: a bounded number. Where there are more, those are closed first whose owner has most of them. */
+/** Open files, of a limited number. Over the limit, files of the owner with the most are closed first. */
 export class OpenFiles {
   private readonly options: OpenFilesOptions
   private readonly ownerOf = new Map<LogFile, string>()
-  /** In the order of their opening. */
+  /** Files by owner, in the order of opening. */
   private readonly filesOf = new Map<string, Set<LogFile>>()
-  /** To be closed once their file systems answer. */
+  /** Files to close once their file systems respond. */
   private readonly late = new Set<LogFile>()
 
   constructor(options: OpenFilesOptions) {
@@ -30,7 +30,7 @@ export class OpenFiles {
     return this.ownerOf.size
   }
 
-  /** Takes in one that was just opened; another one is closed where too many are. */
+  /** Adds an opened file, and closes another one over the limit. */
   add(file: LogFile, owner: string): void {
     this.late.delete(file)
     if (this.ownerOf.has(file)) return
@@ -51,7 +51,7 @@ export class OpenFiles {
     if (files.size === 0) this.filesOf.delete(owner)
   }
 
-  /** Closes what was held, and is no longer. */
+  /** Closes files whose file systems respond again. */
   closeLate(): void {
     for (const file of this.late) {
       if (this.options.isHeld(file)) continue
@@ -66,13 +66,13 @@ export class OpenFiles {
     if (chosen === undefined) return
     this.close(chosen)
     const log = owners.logOf(chosen)
-    // A look at the directories finds out when it grows.
+    // A scan finds out when it grows.
     if (log?.files.length === 1 && log.trailing.length === 0 && chosen.readTo >= chosen.size)
       awake.delete(log)
     warn()
   }
 
-  /** Those that were renamed may be removed before they are opened again. */
+  /** Least needed file; renamed files may be removed before they are opened again. */
   private leastNeeded(): LogFile | undefined {
     let most: ReadonlySet<LogFile> | undefined
     for (const files of this.filesOf.values()) if (most === undefined || files.size > most.size) most = files

@@ -38,7 +38,7 @@ test('a pattern means what a shell would make of it', () => {
 })
 
 test('a pattern that cannot be read says why', () => {
-  assert.throws(() => pathPatterns('app.log'), /does not begin with "\/"/)
+  assert.throws(() => pathPatterns('app.log'), /does not start with "\/"/)
   assert.throws(() => pathPatterns(`/${'{a,b}'.repeat(20)}`), /more than 256 patterns/)
 })
 

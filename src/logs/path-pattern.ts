@@ -1,15 +1,15 @@
-// Patterns of paths as users write them: `*`, `?`, `[a-z]`, `{a,b}`, and `**` for any number of directories.
+// Path patterns: `*`, `?`, `[a-z]`, `{a,b}`, and `**` for any number of directories.
 
-/** Alternatives that braces may make of one pattern. */
+/** Maximum alternatives of one pattern with braces. */
 const maxAlternatives = 256
 
 /** One name of a path. */
 export interface NamePattern {
-  /** As it was written. */
+  /** Text as written. */
   readonly text: string
-  /** `name`: no other name than `text`. `any`: `**`. */
+  /** `name`: matches only `text`. `any`: `**`. */
   readonly kind: 'name' | 'wild' | 'any'
-  /** A name that begins with `.` has to be asked for so, as in a shell. */
+  /** Whether a name matches; a leading `.` must be explicit, as in a shell. */
   matches(name: string): boolean
 }
 
@@ -17,21 +17,21 @@ export interface NamePattern {
 export type PathPattern = readonly NamePattern[]
 
 /**
- * What a pattern asks for, one for each alternative of its braces. Throws, in words, where it cannot be read. Brackets
- * and braces that do not close, and all after a backslash, stand for themselves.
+ * Parses a pattern: one result per alternative of its braces. Throws an error with a reason if it is invalid. Brackets
+ * and braces that are not closed, and characters after a backslash, are literal.
  */
 export function pathPatterns(source: string): PathPattern[] {
-  if (!source.startsWith('/')) throw new Error('it does not begin with "/"')
+  if (!source.startsWith('/')) throw new Error('it does not start with "/"')
   const alternatives: string[] = []
   expand('', source, alternatives)
   return alternatives.map(text => {
     const names = text.split('/').filter(name => name !== '' && name !== '.')
-    // Two of them say no more than one.
+    // Two in a row are equal to one.
     return names.filter((name, i) => name !== '**' || names[i - 1] !== '**').map(namePattern)
   })
 }
 
-/** Whether a path is meant by the pattern. In linear time for all that people write; at most the product of lengths. */
+/** Whether a path matches the pattern. In linear time for usual patterns; at most the product of the lengths. */
 export function matchesPath(pattern: PathPattern, path: string): boolean {
   const names = path.split('/').filter(name => name !== '')
   let at = 0
@@ -60,7 +60,7 @@ function expand(before: string, rest: string, into: string[]): void {
   const parts = open < 0 ? [] : braceParts(rest, open)
   if (parts.length === 0) {
     if (into.length >= maxAlternatives)
-      throw new Error(`its braces make more than ${maxAlternatives} patterns`)
+      throw new Error(`its braces expand to more than ${maxAlternatives} patterns`)
     into.push(before + rest)
     return
   }
@@ -68,7 +68,7 @@ function expand(before: string, rest: string, into: string[]): void {
   for (const part of parts) expand(before, rest.slice(0, open) + part + rest.slice(end), into)
 }
 
-/** The first brace that closes and holds a comma; -1: none. */
+/** First brace that is closed and contains a comma; -1 for none. */
 function openingBrace(text: string): number {
   for (let i = 0; i < text.length; i++) {
     if (text[i] === '\\') i++
@@ -77,7 +77,7 @@ function openingBrace(text: string): number {
   return -1
 }
 
-/** What stands between the commas of a brace; none where it does not close. */
+/** Alternatives of a brace; none if it is not closed. */
 function braceParts(text: string, open: number): string[] {
   const parts: string[] = []
   let depth = 0
@@ -94,7 +94,7 @@ function braceParts(text: string, open: number): string[] {
   return []
 }
 
-/** What a name may have at one place: one character, or any number of any. */
+/** Element of a name pattern: one character, or any number of characters. */
 type Part = ((code: number) => boolean) | 'many'
 
 function namePattern(source: string): NamePattern {
@@ -131,7 +131,7 @@ function namePattern(source: string): NamePattern {
   }
 }
 
-/** Goes back to the last `*` only: what an earlier one could take more, the later one can take as well. */
+/** Backtracks only to the last `*`: what an earlier one could match, the later one can match as well. */
 function matchesParts(parts: readonly Part[], name: string): boolean {
   let at = 0
   let step = 0
@@ -154,14 +154,14 @@ function matchesParts(parts: readonly Part[], name: string): boolean {
   return step === parts.length
 }
 
-/** Undefined where the bracket does not close. */
+/** Character set; undefined if the bracket is not closed. */
 function characterSet(
   source: string,
   open: number,
 ): { readonly holds: (code: number) => boolean; readonly end: number } | undefined {
   const isNegated = /[!^]/.test(source[open + 1] ?? '')
   const from = open + (isNegated ? 2 : 1)
-  // A bracket that closes at once stands for itself.
+  // A closing bracket at the start is literal.
   const end = source.indexOf(']', from + 1)
   if (end < 0) return undefined
   const ranges: [number, number][] = []

@@ -5,24 +5,24 @@ import type { Resource } from '../model/resource.ts'
 import { BodyText } from './body-text.ts'
 import { LogSearch } from './log-search.ts'
 
-/** Of a body, in UTF-8. */
+/** Maximum body length, in bytes of UTF-8. */
 const mostBodyBytes = 4096
-/** `container.id`, where the record itself tells it. */
+/** Maximum length of `container.id` from the record itself. */
 const mostContainerBytes = 64
-/** UTF-16 code units of the name of a service. */
+/** Maximum length of a service name, in UTF-16 units. */
 const mostNameLength = 255
-/** What an answer holds at most, in bytes of bodies: it is made at once. */
+/** Maximum bytes of bodies in an answer, which is made in one step. */
 const mostAnswerBytes = 1024 * 1024
-/** What an origin may take in memory, with its texts. */
+/** Maximum memory of an origin with its texts, in bytes. */
 const originBytes = 1024
-/** Less memory than this is taken for this. */
+/** Minimum memory, in bytes. */
 const leastBytes = 256 * 1024
-/** Resources that there is room for at the least: those that write at the same time. */
+/** Minimum number of origins: those that write at the same time. */
 const leastOrigins = 64
-/** Records, or bytes of bodies, that are looked at between two looks at the time. */
+/** Records, or bytes of bodies, between two checks of the time. */
 const stride = 64
 const strideBytes = 16 * 1024
-/** Records that say no time are found up to so long after it, for their files are read a few times a second. */
+/** Records without a time of their own may be this late, in microseconds, as files are read a few times per second. */
 const lateUs = 1_000_000
 
 // A record in the ring, aligned to 8 bytes: its length in the first and in the last 4 bytes, so that it can be walked in
@@ -42,22 +42,22 @@ const leastLength = headBytes + tailBytes
 
 const hasTrace = 1 << 8
 const hasSpan = 1 << 9
-/** It does not say when it was written. */
+/** Flag of a record without a time of its own. */
 const isObserved = 1 << 10
-/** Fills the end of the ring where a record found no room. */
+/** Flag of a filler at the end of the ring. */
 const isFiller = 1 << 11
 
-/** What records of one resource share. */
+/** Data shared by records of one resource. */
 interface Origin {
   service: string
   containerId: string
   pid: number
-  /** Its place in the list; -1: no record needs it any longer. */
+  /** Index in the list; -1 if no record needs it. */
   number: number
   records: number
 }
 
-/** A query as it is compared. */
+/** A query prepared for comparisons. */
 interface Wanted {
   readonly query: RecentLogQuery
   readonly trace: Uint32Array | undefined
@@ -68,8 +68,8 @@ interface Wanted {
 }
 
 /**
- * The last log records, within a fixed number of bytes: the oldest give way. What is kept is copied, so nothing of a
- * record or of its resource is held.
+ * The latest log records within a fixed number of bytes; the oldest are dropped first. All data is copied, so no
+ * record or resource is retained.
  */
 export class RecentLogs {
   readonly #ring: Buffer
@@ -80,14 +80,14 @@ export class RecentLogs {
   readonly #origins: (Origin | undefined)[] = []
   readonly #freeOrigins: number[] = []
   readonly #mostOrigins: number
-  /** Bytes that were ever written before the oldest record, and before the next one. */
+  /** Total bytes written before the oldest record, and before the next one. */
   #oldest = 0
   #next = 0
   #records = 0
-  /** That were ever added. */
+  /** Total number of added records. */
   #added = 0
 
-  /** Takes no more than `maxBytes`, 256 KiB at the least. An eighth of it is for what records share. */
+  /** Uses at most `maxBytes`, but at least 256 KiB. An eighth of it is for data shared by records. */
   constructor({ maxBytes }: { readonly maxBytes: number }) {
     const bytes = Math.max(leastBytes, maxBytes)
     this.#mostOrigins = Math.max(leastOrigins, Math.floor(bytes / 8 / originBytes))
@@ -98,27 +98,27 @@ export class RecentLogs {
     this.#doubles = new Float64Array(memory)
   }
 
-  /** Records that are kept. */
+  /** Number of records. */
   get size(): number {
     return this.#records
   }
 
-  /** Of the ring. */
+  /** Size of the ring, in bytes. */
   get bytes(): number {
     return this.#next - this.#oldest
   }
 
-  /** Number of the oldest record that is kept, or of the next one where there is none. */
+  /** Number of the oldest record, or of the next one if there is none. */
   get firstId(): number {
     return this.#added - this.#records + 1
   }
 
-  /** Number of the newest record; 0: there was none yet. */
+  /** Number of the newest record; 0 before the first. */
   get lastId(): number {
     return this.#added
   }
 
-  /** Of which there are records, in their order. */
+  /** Services with records, sorted. */
   services(): string[] {
     const names = new Set<string>()
     for (const origin of this.#origins)
@@ -161,7 +161,7 @@ export class RecentLogs {
     this.#added++
   }
 
-  /** What is there of the newest that fit, the newest first: `limit` of them, and at most 1 MiB of bodies. */
+  /** Newest matching records, the newest first: at most `limit`, and at most 1 MiB of bodies. */
   find(query: RecentLogQuery): RecentLog[] {
     const wanted = wantedOf(query)
     const found: RecentLog[] = []
@@ -178,7 +178,7 @@ export class RecentLogs {
     return found
   }
 
-  /** Looks for the records that are there now. Whoever asks goes on with it. */
+  /** Starts a search of the current records, which the caller continues. */
   search(query: LogSearchQuery): LogSearch {
     const wanted = wantedOf(query)
     const { afterId = 0, limit } = query
@@ -297,14 +297,14 @@ export class RecentLogs {
     return origin
   }
 
-  /** Drops the oldest until so many bytes are free in one piece. */
+  /** Drops the oldest records until so many contiguous bytes are free. */
   #makeRoom(bytes: number): void {
     const left = this.#capacity - (this.#next % this.#capacity)
     if (left < bytes) {
       this.#free(left)
       const at = this.#next % this.#capacity
       this.#close(at, left)
-      // One that is too short for flags is told by that.
+      // A filler too short for flags is recognised by its length.
       if (left >= leastLength) this.#words[(at >> 2) + flagsAt] = isFiller
     }
     this.#free(bytes)
@@ -347,7 +347,7 @@ function wantedOf(query: RecentLogQuery): Wanted {
   }
 }
 
-/** An id as it stands in the ring. */
+/** ID in the form of the ring. */
 function wordsOf(hex: string, bytes: number): Uint32Array {
   const id = new Uint8Array(bytes)
   id.set(Buffer.from(hex, 'hex').subarray(0, bytes))
@@ -359,7 +359,7 @@ function isSame(words: Uint32Array, at: number, wanted: Uint32Array): boolean {
   return true
 }
 
-/** False, and nothing copied, where it is all zero. */
+/** Copies an ID. False, without a copy, if it is all zero. */
 function copyId(id: Uint8Array, into: Uint8Array, at: number): boolean {
   let bits = 0
   for (let i = 0; i < id.length; i++) bits |= id[i]!
@@ -368,7 +368,7 @@ function copyId(id: Uint8Array, into: Uint8Array, at: number): boolean {
   return true
 }
 
-/** A text of its own: a part of a long one would keep all of it. */
+/** Copy of a text: a substring would keep the whole text in memory. */
 function textOf(value: AttributeValue | undefined, mostLength: number): string {
   if (typeof value !== 'string') return ''
   return value.length <= mostLength ? value : Buffer.from(value.slice(0, mostLength)).toString()

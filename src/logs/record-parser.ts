@@ -5,19 +5,19 @@ import { JsonFields } from './json-fields.ts'
 import { TextSeverity } from './severity.ts'
 import { findTraceContext } from './trace-context.ts'
 
-/** What is read out of a text. */
+/** Parts to read from a text. */
 export interface ParseOptions {
   readonly json: boolean
   readonly severity: boolean
   readonly traceContext: boolean
 }
 
-/** Longest text that is taken as JSON, in UTF-16 units. */
+/** Maximum length of a text parsed as JSON, in UTF-16 units. */
 const longestJson = 64 * 1024
 
 /**
- * Makes a record of a text: body, severity, place in a trace, and attributes where it is a JSON object. The body is
- * without the colours of terminals. Reused; never throws.
+ * Makes a record from a text: body, severity, trace context, and attributes if it is a JSON object. The body is
+ * without terminal colours. Reused; never throws.
  */
 export class RecordParser {
   readonly #options: ParseOptions
@@ -30,8 +30,8 @@ export class RecordParser {
   }
 
   /**
-   * Fills a record that `clearRecord` made empty; what it was given since stays: attributes, and a time. A severity that
-   * it was given gives way to one that a field tells, and to one in the text only where `textWins`.
+   * Fills a record after `clearRecord`; attributes and a time set since then are kept. A severity that
+   * was set is overridden by one in a field, and by one in the text only with `textWins`.
    */
   fill(record: LogRecord, text: string, textWins = true): void {
     const { json, severity, traceContext } = this.#options
@@ -48,7 +48,7 @@ export class RecordParser {
   }
 }
 
-/** Makes a record empty. */
+/** Clears a record for reuse. */
 export function clearRecord(record: LogRecord): void {
   record.timeUs = 0
   record.observedUs = 0
@@ -63,7 +63,7 @@ export function clearRecord(record: LogRecord): void {
   record.droppedAttributes = 0
 }
 
-/** Cheap, and true for every object. */
+/** Cheap test that is true for every object. */
 function looksLikeObject(text: string): boolean {
   if (text.length < 2 || text.length > longestJson) return false
   let from = 0

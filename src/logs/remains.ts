@@ -14,16 +14,18 @@ export interface RemainsOptions {
   readonly isHeld: HoldsPath
 }
 
-/** The file that was last at the path of a log. */
+/** The last file at the path of a log. */
 export interface Remains {
-  /** By the path of its log. */
+  /** File, with the path of its log. */
   readonly file: FoundFile
   readonly source: LogSource
-  /** Where it is now. */
+  /** Current path. */
   readonly name: string
 }
 
-/** Logs that were rotated away while nobody looked, and not begun anew: no pattern means what is left of them. */
+/**
+ * Logs that were rotated away while svc was not running, without a new file: no pattern matches their rotated files.
+ */
 export async function remains(options: RemainsOptions): Promise<Remains[]> {
   const { positions, sourceFiles, isHeld } = options
   const turn = new Turn(1)
@@ -49,7 +51,7 @@ async function lastOf(
   const sinceMs = positions.ofPath(path).at(-1)?.currentMs ?? Number.POSITIVE_INFINITY
   const isKnown = ({ dev, ino }: Stats) => positions.at(dev, ino)?.path === path
   try {
-    // Whose it was: nobody else's file is taken for one that followed. Where nothing is left of it, the directory tells.
+    // The owner: a file of another user is never taken as a successor. If no file is left, the directory determines it.
     const known = await siblings(path, turn, isHeld, isKnown)
     const users = new Set([0, ...known.map(({ stats }) => stats.uid)])
     const directory = known.length > 0 ? undefined : statsOf(dirname(path))
@@ -59,7 +61,7 @@ async function lastOf(
     const found = await siblings(path, turn, isHeld, ({ uid }) => users.has(uid))
     return found.filter(isOfLog).sort(byAge).at(-1)
   } catch {
-    // Its directory cannot be read now: they are found when the log is written again.
+    // Its directory cannot be read now: the files are found when the log is written again.
     return undefined
   }
 }

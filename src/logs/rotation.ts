@@ -1,4 +1,4 @@
-// What a log's files are called after they were rotated, and in which order they were written.
+// Names of rotated log files, and the order in which they were written.
 
 import type { Stats } from 'node:fs'
 import { opendir } from 'node:fs/promises'
@@ -7,35 +7,35 @@ import { realPath } from '../lib/if-there.ts'
 import type { Turn } from '../lib/turn.ts'
 import { type HoldsPath, statsOf } from './file-finder.ts'
 
-/** The clock of a file system goes in steps: a file may be said to be older by one of them than it is. */
+/** Step of the clock of a file system, in milliseconds: a file may appear older by one step. */
 export const tickMs = 20
 const maxEntries = 100_000
-/** Files of one log that are looked at; beyond it those are left that a rotator numbers highest. */
+/** Maximum files of one log; over the limit, those with the highest rotation numbers are ignored. */
 const maxSiblings = 1000
 
 const compressed = /\.(?:gz|xz|zst|bz2|lz4|zip|Z)$/
-/** `1`, `20260101-120000`, `2026-01-01T12:00:00Z.3`, `old`. Other files that begin alike are other logs. */
+/** `1`, `20260101-120000`, `2026-01-01T12:00:00Z.3`, `old`. Other files with the same prefix are other logs. */
 const rotatedSuffix = /^(?:\d[0-9A-Za-z_:.+-]*|old|bak|backup|prev|previous|save)$/
 
-/** A file beside a log, whose name begins as the log's. */
+/** A file beside a log, with the name of the log as prefix. */
 export interface Sibling {
   readonly path: string
-  /** What follows the log's own name. */
+  /** Rest of the name after that of the log. */
   readonly suffix: string
   readonly stats: Stats
   readonly isCompressed: boolean
-  /** Its name is one that rotated files have. */
+  /** Whether its name is that of a rotated file. */
   readonly isRotated: boolean
 }
 
-/** Whether a file is one that was packed after it was written. */
+/** Whether a file is compressed, by its name. */
 export function isCompressed(path: string): boolean {
   return compressed.test(path)
 }
 
 /**
- * All files beside a log, which must not be held, that may once have been it; rejects with the error of the system call.
- * `path` may be a link: rotation happens where it leads. `isMeant`: others take no place of these.
+ * All files beside a log that may once have been it; the log must not be held. Rejects with the error of the system
+ * call. `path` may be a link: rotation happens at its target. `isMeant`: files that others must not displace.
  */
 export async function siblings(
   path: string,
@@ -54,14 +54,14 @@ export async function siblings(
       await turn.rest()
       const { name } = entry
       const suffix = suffixOf(name, base)
-      // No rotator makes links, and whoever else does could have any file read.
+      // Rotators make no links, and a link of another user could expose any file.
       if (suffix !== undefined && !entry.isSymbolicLink()) names.push({ name, suffix })
     }
   } catch (error) {
-    // It is gone, and all its files with it; what only failed may hold them still.
+    // The directory is gone with all its files; after other errors they may still exist.
     if (!/^(?:ENOENT|ENOTDIR)$/.test((error as NodeJS.ErrnoException).code ?? '')) throw error
   }
-  // While they are looked at they may be renamed to the next number: then one is met again, and none is missed.
+  // During this loop they may be renamed to the next number: in this order one may be seen twice, but none is missed.
   names.sort((one, other) => sequence(one.suffix) - sequence(other.suffix))
   const found: Sibling[] = []
   for (const { name, suffix } of names) {
@@ -83,18 +83,18 @@ export async function siblings(
   return found
 }
 
-/** In the order in which they were written: by their last change, then by what their names say. */
+/** Order of writing: by last change, then by name. */
 export function byAge(one: Sibling, other: Sibling): number {
   const later = one.stats.mtimeMs - other.stats.mtimeMs
   if (later !== 0) return later
   const number = Number(/^\d{1,4}$/.test(one.suffix)) + Number(/^\d{1,4}$/.test(other.suffix))
-  // The number rises with each rotation; a date is greater for what is newer.
+  // The number rises with each rotation; a newer date is greater.
   if (number === 2) return Number(other.suffix) - Number(one.suffix)
   if (one.suffix !== other.suffix) return one.suffix < other.suffix ? -1 : 1
   return one.stats.ino - other.stats.ino
 }
 
-/** `app.log.1` and `app-1.log` of `app.log`: what stands behind the first `.` or `-`, without the ending. */
+/** Suffix of `app.log.1` and `app-1.log` for `app.log`: the part after the first `.` or `-`, without the extension. */
 function suffixOf(name: string, base: string): string | undefined {
   if (name.startsWith(base) && /[.-]/.test(name[base.length] ?? '')) return name.slice(base.length + 1)
   const ending = extname(base)
@@ -109,7 +109,7 @@ function suffixOf(name: string, base: string): string | undefined {
   return rotatedSuffix.test(suffix) ? suffix + packing : undefined
 }
 
-/** The number by which a rotated file goes on to the next one; 0 where it has none. */
+/** Rotation number of a file; 0 for none. */
 function sequence(suffix: string): number {
   const number = /^\d{1,4}(?!\d)/.exec(suffix)
   return number ? Number(number[0]) : 0

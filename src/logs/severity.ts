@@ -1,6 +1,6 @@
-// Severities as programs write them, as numbers of OTLP (logs data model, "SeverityNumber" and appendix B).
+// Severity numbers of OTLP for the levels of programs (logs data model, "SeverityNumber" and appendix B).
 
-/** What is looked at for a level, in UTF-16 units. */
+/** Length of text searched for a level, in UTF-16 units. */
 const searched = 256
 
 interface LevelWord {
@@ -20,7 +20,7 @@ const severities: Readonly<Record<number, string>> = {
   21: 'fatal ftl critical emerg emergency panic dpanic',
 }
 
-/** By first letter, from `a` on. */
+/** Level words by first letter, from `a` on. */
 const words: readonly LevelWord[][] = Array.from({ length: 26 }, () => [])
 for (const [severity, names] of Object.entries(severities))
   for (const word of names.split(' '))
@@ -28,7 +28,7 @@ for (const [severity, names] of Object.entries(severities))
 
 const longestWord = 13
 
-/** The severity that `text[from, to)` names, in any case; 0: none. */
+/** Severity named by `text[from, to)`, in any case; 0 for none. */
 export function namedSeverity(text: string, from = 0, to = text.length): number {
   if (to - from < 3 || to - from > longestWord) return 0
   const first = (text.charCodeAt(from) | 0x20) - 0x61
@@ -44,31 +44,31 @@ function spells(text: string, from: number, word: string): boolean {
   return true
 }
 
-/** Of numbers in steps of ten, from 10 (trace) to 60 (fatal), as pino and bunyan write them; 0: it is none. */
+/** Severity of a level in steps of ten, from 10 (trace) to 60 (fatal), as in pino and bunyan; 0 if invalid. */
 export function steppedSeverity(level: number): number {
   return level >= 10 && level < 70 ? 4 * Math.floor(level / 10) - 3 : 0
 }
 
-/** The keywords of syslog(3) for its severities (RFC 5424, section 6.2.1). */
+/** Keywords of syslog(3) by severity (RFC 5424, section 6.2.1). */
 export const syslogNames = ['emerg', 'alert', 'crit', 'err', 'warning', 'notice', 'info', 'debug'] as const
 const syslogSeverities = [21, 19, 18, 17, 13, 10, 9, 5] as const
 
-/** Of a severity of syslog, 0 (emergency) to 7 (debug); 0: it is none. */
+/** Severity of a syslog severity, 0 (emergency) to 7 (debug); 0 if invalid. */
 export function syslogSeverity(level: number): number {
   return syslogSeverities[level] ?? 0
 }
 
 /**
- * Finds the level that a line of text tells of itself in its first 256 characters. A word counts where it stands as a
- * level would: alone in capitals, in brackets, as the value of `level=`, or first in the line with a sign behind it. So
- * "no error was found" tells nothing. Reused; nothing is allocated but the text of what was found.
+ * Finds the level of a line of text in its first 256 characters. A word counts if it is in the position of a
+ * level: alone in capitals, in brackets, as the value of `level=`, or first in the line followed by a separator. So
+ * "no error was found" has no level. Reused; only the text found is allocated.
  */
 export class TextSeverity {
   severity = 0
-  /** As it is written there. */
+  /** Level as written. */
   text = ''
 
-  /** True: it tells one. */
+  /** True if a level was found. */
   find(line: string): boolean {
     this.severity = 0
     this.text = ''
@@ -83,7 +83,7 @@ export class TextSeverity {
     return true
   }
 
-  /** What only the beginning of a line can be. */
+  /** Forms that only the start of a line can have. */
   #atStart(line: string, at: number): boolean {
     const code = line.charCodeAt(at)
     if (code === less) return this.#syslog(line, at + 1)
@@ -115,7 +115,7 @@ export class TextSeverity {
     return this.#set(syslogSeverity(level), syslogNames[level]!)
   }
 
-  /** The first word that stands as a level would; `level=` wins over what stands before it, except first in the line. */
+  /** First word in the position of a level; `level=` wins over earlier words, except the first in the line. */
   #within(line: string, first: number, end: number): boolean {
     let foundAt = -1
     let foundEnd = 0
@@ -135,7 +135,7 @@ export class TextSeverity {
           foundEnd = stop
         }
       }
-      // The rest of a word that is longer than any level is no word of its own.
+      // The rest of a word longer than any level is not a word of its own.
       while (stop < end && isLetter(line.charCodeAt(stop))) stop++
       at = stop
     }
@@ -143,7 +143,7 @@ export class TextSeverity {
   }
 }
 
-/** Whether a first word is more than the beginning of a sentence. */
+/** Whether a first word is more than the start of a sentence. */
 function isLeading(line: string, from: number, to: number): boolean {
   const next = line.charCodeAt(to)
   if (to >= line.length || next === colon || next === closeBracket || next === bar || next === tab)
@@ -155,7 +155,7 @@ function isLeading(line: string, from: number, to: number): boolean {
   return next === space && isCapitals(line, from, to)
 }
 
-/** Whether a word inside of a line is in brackets, or in capitals between blanks. */
+/** Whether a word inside a line is in brackets, or in capitals between spaces. */
 function isMarked(line: string, from: number, to: number): boolean {
   let before = from - 1
   while (line.charCodeAt(before) === space) before--
@@ -184,7 +184,7 @@ function isMarked(line: string, from: number, to: number): boolean {
   )
 }
 
-/** Whether a word is the value of `level`, `lvl`, `severity` or of a name that ends so. */
+/** Whether a word is the value of `level`, `lvl`, `severity` or of a name with that ending. */
 function isValue(line: string, at: number, first: number): boolean {
   let before = at - 1
   if (line.charCodeAt(before) === quote || line.charCodeAt(before) === apostrophe) before--

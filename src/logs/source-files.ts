@@ -3,10 +3,10 @@ import type { FollowedLog } from './followed-log.ts'
 import type { LogSource } from './line-reader.ts'
 import type { LogWarnings } from './log-warnings.ts'
 
-/** What looks left out for want of room, as far as they know. */
+/** Files and directories left out by scans for lack of room, as far as known. */
 export interface LeftOut {
   readonly files: number
-  /** Not looked at to their end, or not at all. */
+  /** Directories read in part, or not at all. */
   readonly directories: number
 }
 
@@ -22,12 +22,15 @@ export interface SourceFilesOptions {
 
 /** Finds the files of all sources. */
 export class SourceFiles {
-  /** Of the last look, all that was asked for. */
+  /** All patterns of the last scan. */
   patterns: ReadonlySet<string> = new Set()
-  /** Of the look before it. */
+  /** All patterns of the scan before it. */
   patternsBefore: ReadonlySet<string> = new Set()
   leftOut: LeftOut = { files: 0, directories: 0 }
-  /** CPU time of a look, on average of the last few: the next one does not wait long for one that had more to do. */
+  /**
+   * CPU time of a scan, in milliseconds, averaged over the last few, so that one long scan does not delay the next for
+   * long.
+   */
   costMs = 0
   private readonly warnings: LogWarnings
   private readonly finders = new Map<LogSource, FileFinder>()
@@ -37,21 +40,21 @@ export class SourceFiles {
     for (const source of sources) this.finders.set(source, new FileFinder({ files, entries }, isHeld))
   }
 
-  /** Bytes of names that are remembered. */
+  /** Bytes of cached names. */
   get bytes(): number {
     let bytes = 0
     for (const finder of this.finders.values()) bytes += finder.bytes
     return bytes
   }
 
-  /** Forgets names, which the next look reads again. */
+  /** Drops cached names; the next scan reads them again. */
   shed(bytes: number): number {
     let freed = 0
     for (const finder of this.finders.values()) if (freed < bytes) freed += finder.shed(bytes - freed)
     return freed
   }
 
-  /** By path. `anew`: in every directory, changed or not. */
+  /** Files of all sources by path. `anew`: lists every directory, changed or not. */
   async find(anew: boolean): Promise<Map<string, [FoundFile, LogSource]>> {
     const found = new Map<string, [FoundFile, LogSource]>()
     const asked = new Set<string>()
@@ -76,19 +79,19 @@ export class SourceFiles {
     return found
   }
 
-  /** Whose a path is; undefined: nobody's. */
+  /** Source of a path; undefined for none. */
   sourceOf(path: string): LogSource | undefined {
     for (const source of this.finders.keys())
       if (this.patternOf(source, path) !== undefined && !source.excluded(path)) return source
     return undefined
   }
 
-  /** A pattern of the source that means a path. */
+  /** Pattern of the source that matches a path. */
   patternOf(source: LogSource, path: string): string | undefined {
     const finder = this.finders.get(source)
     return source.patterns().find(pattern => finder?.means(pattern, path))
   }
-  /** Whether another pattern means a log, in a part of the directories that the look left out. */
+  /** Whether a pattern still matches a log in directories that the scan left out. */
   stillMeans(log: FollowedLog): boolean {
     const pattern = this.patternOf(log.source, log.path)
     if (pattern !== undefined) log.pattern = pattern

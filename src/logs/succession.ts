@@ -1,4 +1,4 @@
-// Finds the files that a log was written to between one look and the next, or while nobody looked.
+// Finds the files of a log between one scan and the next, or since svc last ran.
 
 import type { Stats } from 'node:fs'
 import { dirname } from 'node:path'
@@ -10,52 +10,52 @@ import { type Fingerprint, type LineBuffer, LogFile } from './log-file.ts'
 import type { LogPositions, Position } from './log-positions.ts'
 import { byAge, type Sibling, siblings, tickMs } from './rotation.ts'
 
-/** Files that are kept open before their turn comes: what a rotator removes can still be read. */
+/** Maximum waiting files that are kept open, so that they can still be read after a rotator removes them. */
 const maxKeptOpen = 32
-/** Copies were changed last when they were made, which a clock of the file system may tell a little too early. */
+/** Tolerance for the modification time of a copy, in milliseconds: the clock of a file system may lag. */
 const clockMs = 1000
-/** First bytes that are enough to know a file by, whenever it was changed. */
+/** Number of first bytes that identify a file, whenever it was changed. */
 const distinctBytes = 64
 
 export interface Succession {
-  /** To be read before the current one, in this order. */
+  /** Files to read before the current one, in this order. */
   readonly before: LogFile[]
-  /** Files of which something is lost: packed or removed before it was read. */
+  /** Number of files with lost data: compressed or removed before they were read. */
   readonly lost: number
-  /** Why, for who repairs it. */
+  /** Compressed file, for the hint. */
   readonly packed: string
-  /** Remembered, and no longer there. */
+  /** Saved positions whose files are gone. */
   readonly gone: readonly Position[]
 }
 
 export interface Question {
   readonly path: string
-  /** What is at the path now. */
+  /** File at the path now. */
   readonly current: LogFile
-  /** What was at the path when it was last looked at, where it is followed still. */
+  /** File at the path at the last scan, if it is still followed. */
   readonly last: LogFile | undefined
-  /** What is remembered of the files of this path, oldest first. */
+  /** Saved positions of the files of this path, oldest first. */
   readonly known: readonly Position[]
-  /** `current` was known before. */
+  /** Whether `current` was known before. */
   readonly isKnown: boolean
   readonly positions: LogPositions
   readonly buffer: LineBuffer
   readonly turn: Turn
-  /** Is followed already. */
+  /** Whether a file is already followed. */
   isFollowed(stats: Stats): boolean
-  /** Is the path of another log. */
+  /** Whether a path is that of another log. */
   isLog(path: string): boolean
   readonly isHeld: HoldsPath
-  /** Whether whoever waits for the answer has the time for one more look. */
+  /** Whether there is time for one more scan. */
   mayLookAgain(): boolean
 }
 
-/** Looks at a directory in which something is renamed meanwhile, of which the last one counts. */
+/** Maximum scans of a directory with ongoing renames; the last one counts. */
 const maxLooks = 6
 
 /**
- * What has to be read before the current file of a log. A rotator renames one file after the other: who looks in the midst of
- * it sees names of which some are missing, and would never ask for those files again. So it is looked at until it stood still.
+ * Files to read before the current file of a log. A rotator renames one file after the other: a scan in the middle of
+ * it misses some names, and those files would never be read. So the scan is repeated until the directory is stable.
  */
 export async function succession(question: Question): Promise<Succession> {
   for (let looks = 1; ; looks++) {
@@ -70,13 +70,16 @@ export async function succession(question: Question): Promise<Succession> {
   }
 }
 
-/** What changes within one tick of the clock may have one time. A time to come is that of another clock. */
+/**
+ * Whether a directory is stable; changes within one tick may have the same time. A time in the future is of another
+ * clock.
+ */
 function stoodStill(beforeMs: number, afterMs: number): boolean {
   const ageMs = Date.now() - afterMs
   return beforeMs === afterMs && (ageMs > tickMs || ageMs < 0)
 }
 
-/** When a name in the directory of the log was last made, changed or taken away, which nobody can set; 0: not known. */
+/** Change time of the log's directory (ctime, which users cannot set), in milliseconds; 0 if unknown. */
 function directoryChangedMs({ path, isHeld }: Question): number {
   const directory = dirname(realPath(path, path))
   return isHeld(directory) ? 0 : (statsOf(directory)?.ctimeMs ?? 0)
@@ -84,7 +87,7 @@ function directoryChangedMs({ path, isHeld }: Question): number {
 
 async function asFound(question: Question): Promise<Succession> {
   const { current, last, known, isKnown } = question
-  // What is remembered is not gone, whoever has it now.
+  // Files with saved positions are kept, whoever owns them now.
   const all = await siblings(
     question.path,
     question.turn,
@@ -95,7 +98,7 @@ async function asFound(question: Question): Promise<Succession> {
   const before: [Sibling, LogFile][] = []
   const lastKnown = known.at(-1)
   const wasEmptied = last === undefined && !isKnown && lastKnown?.inode === current.inode
-  /** Read to the end. */
+  /** Files read to their end. */
   const done = new Set<Sibling>()
   let reference: Sibling | undefined
   if (last !== undefined) reference = found.find(({ stats }) => last.isAt(stats))
@@ -107,7 +110,7 @@ async function asFound(question: Question): Promise<Succession> {
     const isLast = last === undefined && !isKnown && position === lastKnown
     if (isLast) reference = sibling
     file.goTo(position.offset)
-    // The last one may still be written to.
+    // The last one may still be written.
     if (file.size > position.offset || isLast) before.push([sibling, file])
     else {
       file.close()
@@ -120,7 +123,7 @@ async function asFound(question: Question): Promise<Succession> {
   if (isKnown) return { before: ordered(before), lost: 0, packed: '', gone }
   const sinceMs =
     reference?.stats.mtimeMs ?? last?.modifiedMs ?? lastKnown?.currentMs ?? Number.POSITIVE_INFINITY
-  // What begins otherwise than it did was written since, whether it is another file or the same one.
+  // A file with other first bytes was written since, whether it is a different file or the same one.
   const isNewer = (one: Sibling) =>
     reference === undefined
       ? one.stats.mtimeMs >= sinceMs - tickMs || one.stats.ino === lastKnown?.inode
@@ -153,8 +156,8 @@ async function asFound(question: Question): Promise<Succession> {
 }
 
 /**
- * A file that was emptied was copied before (`copytruncate` of logrotate): the copy, from where the file was not read.
- * Undefined where there is none, or where nothing of it is left.
+ * Copy of a file that was truncated after the copy (`copytruncate` of logrotate), from the last read position.
+ * Undefined if there is none, or if all of it was read.
  */
 export async function copyBefore(
   question: Question,
@@ -193,23 +196,25 @@ function copyOf(
   return undefined
 }
 
-/** Who else may write to the directory can name files as rotated ones: they would hold the log up, and speak in its name. */
+/**
+ * Others with write access to the directory can create files with rotated names: those would delay and forge the log.
+ */
 function isOwn({ current, last }: Question, stats: Stats): boolean {
   const { uid } = stats
   return uid === 0 || uid === current.user || uid === last?.user || (last?.isAt(stats) ?? false)
 }
 
-/** Nobody reads it yet, and nobody else will. */
+/** Whether a file is not read yet, and belongs to no other log. */
 function isFree({ current, isFollowed, isLog }: Question, { path, stats, isCompressed }: Sibling): boolean {
   return !isCompressed && !current.isAt(stats) && !isFollowed(stats) && !isLog(path)
 }
 
-/** What is remembered of a file. The number of its device may be another one since the host was started again. */
+/** Saved position of a file. The number of its device may change at a reboot. */
 function positionOf({ positions, known }: Question, { stats }: Sibling): Position | undefined {
   return positions.at(stats.dev, stats.ino) ?? known.find(({ inode }) => inode === stats.ino)
 }
 
-/** How far an open file was read before, by its number or what is known of its path; undefined where it is another one. */
+/** Saved position of an open file, by its inode number or path; undefined if it is a different file. */
 export function remembered(
   positions: LogPositions,
   file: LogFile,
@@ -221,7 +226,7 @@ export function remembered(
   return file.beginsAs({ digest, length }) ? position : undefined
 }
 
-/** Undefined where it is no longer there, or is not what is remembered. */
+/** Opens a file; undefined if it is gone or different. */
 function opened(
   sibling: Sibling,
   remembered: Pick<Position, 'fingerprint' | 'fingerprintLength' | 'offset'> | undefined,
@@ -229,7 +234,7 @@ function opened(
 ): LogFile | undefined {
   const file = new LogFile(sibling.path, sibling.stats)
   file.isRotated = true
-  // It was the current one until then, or later.
+  // It was the current file until then, or later.
   file.currentMs = Math.floor(sibling.stats.mtimeMs)
   if (!file.open(buffer)) return undefined
   if (remembered === undefined) return file
@@ -245,7 +250,7 @@ function ordered(files: [Sibling, LogFile][]): LogFile[] {
   return sorted
 }
 
-/** Where a file is now that was renamed; undefined where it is not beside its log any more. */
+/** Current path of a renamed file; undefined if it is no longer beside its log. */
 export async function whereabouts(
   path: string,
   file: LogFile,

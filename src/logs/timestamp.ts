@@ -1,7 +1,7 @@
 /**
- * Microseconds since the Unix epoch of a time as RFC 3339 (section 5.6) writes it; 0: it is none, or it lies before
- * 1970. Taken as well: a blank instead of the `T`, a comma before the fraction, and a zone without its colon. A time
- * without a zone is none: nobody knows when it was. What is finer than a microsecond is cut off.
+ * Microseconds since the Unix epoch of an RFC 3339 time (section 5.6); 0 if invalid or before
+ * 1970. Also accepted: a space instead of the `T`, a comma before the fraction, and a zone without its colon. A time
+ * without a zone is invalid, as it is ambiguous. Fractions of a microsecond are cut off.
  */
 export function rfc3339Us(bytes: Uint8Array, from: number, to: number): number {
   if (to - from < 20 || to > bytes.length) return 0
@@ -37,7 +37,7 @@ export function rfc3339Us(bytes: Uint8Array, from: number, to: number): number {
 
 const noZone = 0x7fff
 
-/** Minutes east of Greenwich that `Z`, `+01:00` or `-0500` mean, when nothing else stands there. */
+/** Offset of `Z`, `+01:00` or `-0500`, in minutes east of Greenwich, if nothing else follows. */
 function zoneMinutes(bytes: Uint8Array, from: number, to: number): number {
   if (from >= to) return noZone
   const sign = bytes[from]!
@@ -58,7 +58,7 @@ function daysUntil(year: number, month: number, day: number): number {
   return 365 * y + Math.floor(y / 4) - Math.floor(y / 100) + Math.floor(y / 400) + ofYear - 719_468
 }
 
-/** The number that `count` digits write, -1 where one is none. */
+/** Value of `count` digits; -1 if invalid. */
 function digits(bytes: Uint8Array, at: number, count: number): number {
   let value = 0
   for (let i = at; i < at + count; i++) {
@@ -74,8 +74,8 @@ function isDigit(byte: number): boolean {
 }
 
 /**
- * Microseconds since the Unix epoch of a number that counts seconds, milliseconds, microseconds or nanoseconds since
- * then: its magnitude says which, for times from 1973 to 5138. 0: it is no such number.
+ * Microseconds since the Unix epoch of a number of seconds, milliseconds, microseconds or nanoseconds since
+ * then: the unit follows from its magnitude, for times from 1973 to 5138. 0 if invalid.
  */
 export function epochUs(value: number): number {
   if (!(value >= 1e8 && value < 1e20)) return 0
@@ -86,7 +86,7 @@ export function epochUs(value: number): number {
 
 const scratch = Buffer.alloc(40)
 
-/** Microseconds since the Unix epoch of a field that tells a time, as a number or as text; 0: it tells none. */
+/** Microseconds since the Unix epoch of a time field, as a number or text; 0 if invalid. */
 export function fieldUs(value: unknown): number {
   if (typeof value === 'number') return epochUs(value)
   if (typeof value !== 'string' || value.length < 9 || value.length > scratch.length) return 0

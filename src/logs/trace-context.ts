@@ -1,9 +1,9 @@
 import type { LogRecord } from '../model/log.ts'
 
-/** What is looked at for ids, in UTF-16 units. */
+/** Length of text searched for IDs, in UTF-16 units. */
 const searched = 8192
 
-/** Whether a text is a trace id: 16 bytes in hexadecimal digits, or 8, as B3 may have it. */
+/** Whether a text is a trace ID: 16 bytes in hexadecimal digits, or 8 as in B3. */
 export function isTraceId(text: string): boolean {
   return (text.length === 32 || text.length === 16) && isId(text, 0, text.length)
 }
@@ -12,7 +12,7 @@ export function isSpanId(text: string): boolean {
   return text.length === 16 && isId(text, 0, 16)
 }
 
-/** Whether `{version}-{trace id}-{span id}-{flags}` stands there (W3C Trace Context level 2, §3.2). */
+/** Whether `{version}-{trace id}-{span id}-{flags}` is at an offset (W3C Trace Context level 2, §3.2). */
 export function isTraceparent(text: string, from = 0): boolean {
   if (text[from + 2] !== '-' || text[from + 35] !== '-' || text[from + 52] !== '-') return false
   return (
@@ -23,7 +23,7 @@ export function isTraceparent(text: string, from = 0): boolean {
   )
 }
 
-/** Sets the trace id that hexadecimal digits write; one of 8 bytes (B3) is put behind zeros. False: they write none. */
+/** Sets the trace ID from hexadecimal digits; one of 8 bytes (B3) is padded with zeros in front. False if invalid. */
 export function setTraceId(record: LogRecord, text: string, from = 0, to = text.length): boolean {
   if (to - from === 32) return setId(record.traceId, 0, text, from)
   if (to - from !== 16 || !setId(record.traceId, 8, text, from)) return false
@@ -31,12 +31,12 @@ export function setTraceId(record: LogRecord, text: string, from = 0, to = text.
   return true
 }
 
-/** The same of a span id, which has 16 digits. */
+/** Sets the span ID from 16 hexadecimal digits. False if invalid. */
 export function setSpanId(record: LogRecord, text: string, from = 0, to = text.length): boolean {
   return to - from === 16 && setId(record.spanId, 0, text, from)
 }
 
-/** Sets trace id, span id and flags; false, and the record as it was: it is no traceparent. */
+/** Sets trace ID, span ID and flags. False, and the record unchanged, if it is not a traceparent. */
 export function setTraceparent(record: LogRecord, text: string, from = 0): boolean {
   if (!isTraceparent(text, from)) return false
   setTraceId(record, text, from + 3, from + 35)
@@ -46,8 +46,8 @@ export function setTraceparent(record: LogRecord, text: string, from = 0): boole
 }
 
 /**
- * Finds the ids that a line of text names, as in `trace_id=… span_id=…`, `traceId: "…"` or `traceparent=…`. Digits
- * without a name before them are never ids: a hash looks the same.
+ * Finds IDs in a line of text, as in `trace_id=… span_id=…`, `traceId: "…"` or `traceparent=…`. Digits
+ * without a name before them are never IDs: a hash looks the same.
  */
 export function findTraceContext(record: LogRecord, line: string): boolean {
   const at = idAfter(line, 'trace')
@@ -59,7 +59,7 @@ export function findTraceContext(record: LogRecord, line: string): boolean {
   return true
 }
 
-/** Where the value of the first field begins that is named `trace_id` or so, for `trace` also `traceparent`; -1: none. */
+/** Start of the value of the first field such as `trace_id`, for `trace` also `traceparent`; -1 for none. */
 function idAfter(line: string, word: 'trace' | 'span'): number {
   const small = valueAfter(line, word, word.slice(1))
   return small >= 0 ? small : valueAfter(line, word, word.slice(1).toUpperCase())
@@ -78,14 +78,16 @@ function valueAfter(line: string, word: 'trace' | 'span', tail: string): number 
   return -1
 }
 
-/** Whether a name begins there, or a part of one behind a sign, as in `otel.trace_id`; a parent's id is another. */
+/**
+ * Whether a name starts there, or a part of one after a separator, as in `otel.trace_id`; a parent ID does not count.
+ */
 function beginsName(line: string, at: number): boolean {
   const before = line.charCodeAt(at - 1)
   if (isNameSign(before)) return line.slice(Math.max(0, at - 7), at - 1).toLowerCase() !== 'parent'
   return !((before >= 0x30 && before <= 0x39) || ((before | 0x20) >= 0x61 && (before | 0x20) <= 0x7a))
 }
 
-/** Where the value begins of a field whose name goes on at `from` with `id`, `_id` or `parent`; -1: it is another. */
+/** Start of the value of a field whose name continues at `from` with `id`, `_id` or `parent`; -1 for other names. */
 function fieldValue(line: string, from: number): number {
   let at = from
   if (isNameSign(line.charCodeAt(at))) at++
@@ -106,7 +108,7 @@ function spells(line: string, at: number, word: string): boolean {
   return true
 }
 
-/** JSON inside of a text has its quotes escaped. */
+/** JSON inside a text has escaped quotes. */
 function behindQuote(line: string, from: number): number {
   const at = line[from] === '\\' ? from + 1 : from
   return line[at] === '"' || line[at] === "'" ? at + 1 : from
@@ -116,7 +118,7 @@ function isNameSign(code: number): boolean {
   return code === 0x5f || code === 0x2e || code === 0x2d
 }
 
-/** How many hexadecimal digits stand there, `most` at most. */
+/** Number of hexadecimal digits at an offset, at most `most`. */
 function hexLength(text: string, from: number, most: number): number {
   let length = 0
   while (length < most && hexValue(text.charCodeAt(from + length)) >= 0) length++
@@ -129,14 +131,14 @@ function hexValue(code: number): number {
   return letter >= 0 && letter < 6 ? letter + 10 : -1
 }
 
-/** Whether so many digits stand there, and not all of them are zero. */
+/** Whether there are so many digits that are not all zero. */
 function isId(text: string, from: number, digits: number): boolean {
   if (hexLength(text, from, digits) !== digits) return false
   for (let i = from; i < from + digits; i++) if (text.charCodeAt(i) !== 0x30) return true
   return false
 }
 
-/** Fills an id from its byte `first` on. False, and the id as it was: none stands there. */
+/** Fills an ID from its byte `first` on. False, and the ID unchanged, if there is none. */
 function setId(id: Uint8Array, first: number, text: string, from: number): boolean {
   if (!isId(text, from, 2 * (id.length - first))) return false
   for (let i = first, at = from; i < id.length; i++, at += 2)

@@ -2,8 +2,8 @@ import type { FollowedLog } from './followed-log.ts'
 import type { LogFile } from './log-file.ts'
 
 /**
- * Takes half of the files that wait for their turn, of the owner who has most of them, out of their logs: the oldest ones.
- * What is being read stays, and what is at the path.
+ * Removes half of the waiting files, the oldest ones, of the owner with the most from their logs.
+ * Files being read, and files at their path, stay.
  */
 export function giveUpWaiting(logs: Iterable<FollowedLog>): [FollowedLog, LogFile][] {
   const owners = new Map<string, { waiting: number; readonly logs: FollowedLog[] }>()

@@ -1,26 +1,26 @@
-/** A reader whose text waits for the lines that go on with it. */
+/** A reader with text that waits for further lines. */
 export interface TextHolder {
-  /** Whose log it reads: see `logOwner`. */
+  /** Owner of its log: see `logOwner`. */
   readonly owner: string
-  /** Bytes that wait in it, about. */
+  /** Approximate bytes waiting in it. */
   readonly heldBytes: number
-  /** Hands on all that waits. */
+  /** Passes on all waiting text. */
   flush(all: true): void
 }
 
-/** After it was full, so much of the room is used. */
+/** Share of the room in use after it was full. */
 const relief = 3 / 4
-/** Handing on is work: others have the thread after so long. */
+/** Maximum time of passing on, in milliseconds, before other work can run. */
 const sliceMs = 5
 
 /**
- * How much text waits in all readers, in a bounded room. Where that is full, or memory is short, who holds most hands
- * texts on as they are: what follows becomes a record of its own, and nothing is lost.
+ * Limits the text that waits in all readers. At the limit, or if memory is low, the reader with the most passes
+ * its text on: further lines become a separate record, and nothing is lost.
  */
 export class WaitingText {
-  /** Bytes that wait now. */
+  /** Bytes waiting now. */
   bytes = 0
-  /** Readers that had to hand on what waited, since the start. */
+  /** Number of times that a reader had to pass on its text early, since the start. */
   cut = 0
   readonly #mostBytes: number
   readonly #holders = new Set<TextHolder>()
@@ -29,7 +29,7 @@ export class WaitingText {
     this.#mostBytes = mostBytes
   }
 
-  /** What a reader holds has changed. Not to be called before it is done with its line. */
+  /** Reports a change of a reader's text. Must be called after the reader has finished its line. */
   changed(holder: TextHolder, before: number): void {
     const now = holder.heldBytes
     this.bytes += now - before
@@ -38,7 +38,7 @@ export class WaitingText {
     if (now > before && this.bytes > this.#mostBytes) this.shed(this.bytes - this.#mostBytes * relief)
   }
 
-  /** Has about `bytes` handed on, for a bounded time, and returns how many were. */
+  /** Makes readers pass on about `bytes`, for a limited time, and returns how many. */
   shed(bytes: number): number {
     const endMs = performance.now() + sliceMs
     const before = this.bytes
@@ -64,7 +64,7 @@ export class WaitingText {
   }
 }
 
-/** Those of one owner. */
+/** Readers of one owner. */
 class Holders {
   bytes = 0
   readonly #holders: TextHolder[] = []
@@ -79,7 +79,7 @@ class Holders {
     this.#holders.push(holder)
   }
 
-  /** Takes out the one that holds most. */
+  /** Removes and returns the reader with the most text. */
   pop(): TextHolder | undefined {
     if (!this.#isSorted) this.#holders.sort((one, other) => one.heldBytes - other.heldBytes)
     this.#isSorted = true

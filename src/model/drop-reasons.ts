@@ -64,7 +64,7 @@ const reasons = {
   internal_error: {
     place: 'capture',
     means: 'svc failed to decode them; this is a bug in svc',
-    hint: 'report the log line "a request was not read"; metrics may lack these calls',
+    hint: 'report the log line "cannot decode a request"; metrics may lack these calls',
   },
   ring_full: {
     place: 'capture',

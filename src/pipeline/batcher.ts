@@ -6,41 +6,41 @@ import type { Resource, Scope } from '../model/resource.ts'
 import type { Account } from './ledger.ts'
 import { Prepared } from './prepared.ts'
 
-/** Where telemetry enters the pipeline. Nothing of an item is kept after the call, so the caller may reuse it. */
+/** Entry of telemetry into the pipeline. Items are not kept after the call, so the caller may reuse them. */
 export interface Intake<T> {
   add(resource: Resource, scope: Scope, item: T): void
 }
 
-/** Told of items as they are when all is done that is to be done to them, whether they are sent or not. Must not throw. */
+/** Called with each item after all processing, whether it is sent or not. Must not throw. */
 export type Watcher<T> = (resource: Resource, item: T, scope: Scope) => void
 
-/** Where a process puts what is left of items. */
+/** Output of a process. */
 export interface Sink<T> {
   add(resource: Resource, scope: Scope, item: T): void
-  /** Items that go no further, counted as receivers count them. */
+  /** Counts dropped items, as receivers count them. */
   miss(reason: string, items: number): void
 }
 
-/** What is done to items before they are encoded. It may change them, and must not throw. */
+/** Processing of items before encoding. It may change them, and must not throw. */
 export interface Process<T> {
   run(resource: Resource, scope: Scope, item: T, out: Sink<T>): void
   /**
-   * As `run`, for an item that will come again and again and whose numbers are not known. Undefined: what becomes of it
-   * depends on them, or on what else comes, and nothing that `out` was told counts. Left out: so it is with all.
+   * As `run`, for an item that recurs and whose numbers are unknown. Undefined if the result
+   * depends on them or on other items; all calls of `out` are then void. If omitted, that holds for all items.
    */
   prepare?(resource: Resource, scope: Scope, item: T, out: Sink<T>): Lasting | undefined
-  /** Why an item that counts as so many goes no further this time; '' lets it pass. */
+  /** Reason to drop an item of so many points this time; '' to pass it. */
   again?(items: number): string
 }
 
-/** For how long a preparation told the truth. */
+/** Validity of a preparation. */
 export interface Lasting {
   readonly forMs: number
-  /** `again` is to be asked each time that the item comes. */
+  /** Whether `again` must be called each time that the item recurs. */
   readonly asksAgain: boolean
 }
 
-/** Encodes items into one request. The OTLP exporter brings one for each signal. */
+/** Encodes items into one request. The OTLP exporter has one for each signal. */
 export type Builder<T> = Pick<
   RequestBuilder<T>,
   'items' | 'add' | 'template' | 'addEncoded' | 'aloneBytes' | 'undo' | 'take' | 'keptBytes' | 'rest'
@@ -53,30 +53,30 @@ export interface BatchLimits {
   readonly maxBytes: number
   /** or this long after its first item. */
   readonly timeoutMs: number
-  /** An item that is above `maxBytes` by itself goes alone up to this size; left out: it is dropped. */
+  /** Maximum size of an item above `maxBytes`, which is sent alone; if omitted, such an item is dropped. */
   readonly aloneBytes?: number
 }
 
 export interface BatcherOptions<T> {
   readonly builder: Builder<T>
   readonly account: Account
-  /** How many items the receiver would count in one. */
+  /** Number of items that the receiver counts in one. */
   readonly count: (item: T) => number
-  /** Halves what counts as several items; undefined where that cannot be done. */
+  /** Halves an item that counts as several; undefined if that is impossible. */
   readonly divide?: ((item: T) => readonly [T, T] | undefined) | undefined
   readonly out: (batch: Batch) => void
-  /** In how many requests a full batch may go, so that they can be under way beside each other. */
+  /** Maximum requests per full batch, so that they can be sent concurrently. */
   readonly parts?: () => number
-  /** Called when all parts of a batch were handed on. */
+  /** Called after all parts of a batch were passed on. */
   readonly cut?: () => void
 }
 
-/** Memory for requests that was not needed for so long, in milliseconds, is let go. */
+/** Time after which unused memory for requests is freed, in milliseconds. */
 const restMs = 20_000
 
 const always: Lasting = { forMs: Number.POSITIVE_INFINITY, asksAgain: false }
 
-/** Gathers items of one signal into batches. Until it is told to accept them, they are dropped as `no_endpoint`. */
+/** Collects items of one signal into batches. Items before the first `accept` are dropped as `no_endpoint`. */
 export class Batcher<T> implements Intake<T> {
   readonly #builder: Builder<T>
   readonly #account: Account
@@ -86,21 +86,21 @@ export class Batcher<T> implements Intake<T> {
   readonly #parts: () => number
   readonly #sink: Sink<T>
   #watchers: readonly Watcher<T>[] = []
-  /** Shows what is not sent. */
+  /** Passes items that are not sent to watchers. */
   readonly #show: Sink<T>
   readonly #cut: () => void
   readonly #wasCut: () => void
   #timer: NodeJS.Timeout | undefined
   #resting: NodeJS.Timeout | undefined
-  /** When the first item of the batch came; of `performance.now()`. */
+  /** Time of the first item of the batch, by `performance.now()`. */
   #sinceMs = 0
   #firstItem = 0
   #bytes = 0
   #limits: BatchLimits = { maxItems: 1, maxBytes: 0, timeoutMs: 0 }
-  /** Why items are dropped at once; '' while they are accepted. */
+  /** Reason why items are dropped immediately; '' while they are accepted. */
   #refusal: DropReasonName | '' = 'no_endpoint'
   #process: Process<T> | undefined
-  /** Grows with each change of what stands above; what was prepared before is void. */
+  /** Incremented at each change of the fields above, which invalidates earlier preparations. */
   #epoch = 0
   readonly #missed: (items: number, reason: string) => void
 
@@ -124,22 +124,22 @@ export class Batcher<T> implements Intake<T> {
     }
   }
 
-  /** Items that wait for the batch to be full. */
+  /** Items in the current batch. */
   get items(): number {
     return this.#builder.items
   }
 
-  /** An upper bound of the size of their request. */
+  /** Upper bound of the size of their request. */
   get bytes(): number {
     return this.#bytes
   }
 
-  /** How many items were handed on so far: the number of the first one that waits. */
+  /** Number of items passed on so far, which is the number of the first one that waits. */
   get firstItem(): number {
     return this.#firstItem
   }
 
-  /** How long the first of them has waited, in milliseconds; 0 where there is none. */
+  /** Age of the first of them, in milliseconds; 0 for none. */
   get waitingMs(): number {
     return this.#timer === undefined ? 0 : performance.now() - this.#sinceMs
   }
@@ -152,9 +152,9 @@ export class Batcher<T> implements Intake<T> {
     else this.#run(resource, scope, item, this.#sink)
   }
 
-  /** Shows every item that comes from now on, until the function that it returns is called. */
+  /** Passes every item to the watcher from now on, until the returned function is called. */
   watch(watcher: Watcher<T>): () => void {
-    // What was prepared is not shown.
+    // Prepared items bypass watchers.
     if (this.#watchers.length === 0) this.#epoch++
     this.#watchers = [...this.#watchers, watcher]
     return () => {
@@ -162,20 +162,20 @@ export class Batcher<T> implements Intake<T> {
     }
   }
 
-  /** Hands on what there is. */
+  /** Passes on the current batch. */
   cut(parts = 1): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
     this.#bytes = 0
     const { items } = this.#builder
     for (const batch of this.#builder.take(parts)) this.#out(batch)
-    // Only now, for the parts of a batch do not hold its items in their order.
+    // Only now: the parts of a batch do not have its items in order.
     this.#firstItem += items
     this.#restLater()
     this.#wasCut()
   }
 
-  /** Hands on what there is; whatever comes later is processed so, and gathered within these bounds. */
+  /** Passes on the current batch; later items are processed and collected with these settings. */
   accept(limits: BatchLimits, process?: Process<T>): void {
     this.cut()
     const { maxBytes } = this.#limits
@@ -185,19 +185,19 @@ export class Batcher<T> implements Intake<T> {
     this.#refusal = ''
   }
 
-  /** Hands on what there is; whatever comes later is dropped with the reason, and processed only to be seen. */
+  /** Passes on the current batch; later items are dropped with the reason, and processed only for watchers. */
   refuse(reason: DropReasonName, process?: Process<T>): void {
     this.cut()
     this.#process = process
     this.#refusal = reason
   }
 
-  /** As `PreparedIntake` has it. */
+  /** See `PreparedIntake`. */
   prepare(resource: Resource, scope: Scope, item: T): PreparedMetric | undefined {
-    // What is to be seen must come whole each time.
+    // With watchers, items must come whole each time.
     if (this.#watchers.length > 0) return undefined
     const prepared = new Prepared(this.#count(item), this.#epoch)
-    // Until something changes it is only counted.
+    // Until a change it is only counted.
     if (this.#refusal !== '') return prepared
     let isWhole = true
     const out: Sink<T> = {
@@ -213,7 +213,7 @@ export class Batcher<T> implements Intake<T> {
     return prepared
   }
 
-  /** As `PreparedIntake` has it. `prepared` is of this intake. */
+  /** See `PreparedIntake`. `prepared` is from this intake. */
   send(prepared: PreparedMetric, values: Float64Array, timeUs: number): Sent {
     const own = prepared as Prepared
     if (own.epoch !== this.#epoch) return 'old'
@@ -256,12 +256,12 @@ export class Batcher<T> implements Intake<T> {
       out.add(resource, scope, item)
       return always
     } catch {
-      // Coming whole it is dropped, and counted, by whoever cannot take it.
+      // As a whole item it is dropped and counted where it does not match.
       return undefined
     }
   }
 
-  /** Makes templates of an item, in parts that fit a request. False: it has none. */
+  /** Makes templates of an item, in parts within the request size. False if it has none. */
   #prepare(prepared: Prepared, resource: Resource, scope: Scope, item: T): boolean {
     if (this.#count(item) === 0) return true
     const template = this.#builder.template(item)
@@ -281,7 +281,7 @@ export class Batcher<T> implements Intake<T> {
     try {
       this.#process.run(resource, scope, item, sink)
     } catch {
-      // Not even a fault in a processor lets an item through that it has not seen to the end.
+      // After a bug in a processor the item is dropped: it may not be fully processed, or redacted.
       sink.miss('processor', this.#count(item))
     }
   }
@@ -305,7 +305,7 @@ export class Batcher<T> implements Intake<T> {
     try {
       bytes = builder.add(resource, scope, item)
     } catch {
-      // One item that the encoder cannot take must not stop the others; its kind of loss has its own reason.
+      // An item that cannot be encoded must not stop the others; it has its own drop reason.
       builder.undo()
       this.#account.miss('encode', this.#count(item))
       return
@@ -338,7 +338,7 @@ export class Batcher<T> implements Intake<T> {
     }
   }
 
-  /** The item that was added last stays in the batch. */
+  /** Keeps the last added item in the batch. */
   #gathered(items: number, bytes: number): void {
     const { maxItems, timeoutMs } = this.#limits
     this.#account.collected += items
@@ -350,7 +350,7 @@ export class Batcher<T> implements Intake<T> {
     }
   }
 
-  /** The item that was added last found no room: it begins the next batch, or goes in halves, or alone. */
+  /** The last added item did not fit: it starts the next batch, or is sent in halves or alone. */
   #overflow(resource: Resource, scope: Scope, item: T, items: number, bytes: number): void {
     const builder = this.#builder
     if (builder.items > items) {

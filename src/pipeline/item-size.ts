@@ -1,8 +1,8 @@
 import type { Signal } from '../model/signal.ts'
 
 /**
- * Bytes of an item as it waits, compressed, until a batch was seen: those of an agent with its defaults on a host with little
- * to do (2026-11).
+ * Compressed bytes per item before the first batch: those of an agent with default settings on a host with little
+ * load (2026-11).
  */
 export const usualItemBytes: Readonly<Record<Signal, number>> = {
   traces: 100,
@@ -11,7 +11,7 @@ export const usualItemBytes: Readonly<Record<Signal, number>> = {
   profiles: 2000,
 }
 
-/** The mean size of the items of one signal as they wait. */
+/** Mean size of the queued items of one signal. */
 export class ItemSize {
   #items = 0
   #bytes = 0
@@ -27,12 +27,12 @@ export class ItemSize {
     this.#bytes += bytes
   }
 
-  /** Items that were counted. */
+  /** Counted items. */
   get items(): number {
     return this.#items
   }
 
-  /** How many items fit into so many bytes. */
+  /** Number of items that fit into so many bytes. */
   fitting(bytes: number): number {
     return Math.floor(this.#items === 0 ? bytes / this.#usual : (bytes * this.#items) / this.#bytes)
   }

@@ -9,60 +9,60 @@ import type { Destination } from './outlet.ts'
 import { type Pack, Packer } from './packer.ts'
 import { type Flushed, SendLoop, type SendLoopOptions, type SendSettings } from './send-loop.ts'
 
-/** One signal's way out. */
+/** Settings for the export of one signal. */
 export interface LaneSettings {
-  /** Undefined: nothing is sent, and the items are counted as dropped with the reason `no_endpoint`. */
+  /** Undefined without a destination; items are then dropped with the reason `no_endpoint`. */
   readonly sender: Sender | undefined
-  /** Compresses a request, before it is queued. Undefined: it goes as it is. */
+  /** Compresses a request before it is queued; undefined for no compression. */
   readonly pack?: Pack | undefined
   readonly batchItems: number
-  /** Requests are cut at this size before compression. A quarter of the queue's memory is another bound. */
+  /** Target size of requests before compression. A quarter of the queue's memory is another limit. */
   readonly batchBytes: number
-  /** Largest request before compression: a single item may be larger than `batchBytes`, and then goes alone. */
+  /** Maximum request before compression: a single item may be larger than `batchBytes`, and is then sent alone. */
   readonly requestBytes: number
   readonly batchTimeoutMs: number
   readonly queueBytes: number
-  /** 0: no limit. */
+  /** Maximum age of a batch, in milliseconds; 0 for no limit. */
   readonly maxAgeMs: number
   readonly concurrency: number
 }
 
-/** The state of one signal, in items where nothing else is said. */
+/** State of one signal, in items unless noted otherwise. */
 export interface LaneState {
   readonly collected: number
-  /** Left by a former process in the queue on disk, and found there at the start. */
+  /** Recovered from the disk queue at the start. */
   readonly recovered: number
   readonly exported: number
-  /** `exported` by the endpoint that acknowledged; `other` stands for all but the last 16. */
+  /** `exported` by endpoint; `other` is for all but the last 16. */
   readonly exportedBy: ReadonlyMap<string, number>
   readonly rejected: number
   readonly dropped: ReadonlyMap<string, number>
   readonly droppedTotal: number
-  /** Gathered, waiting and under way: `collected` and `recovered` less the three above. */
+  /** Collected, waiting and in flight: `collected` and `recovered` minus the three above. */
   readonly queued: number
   readonly queuedBytes: number
-  /** Handed to the queue so far: on disk where it is there. */
+  /** Passed to the queue so far. */
   readonly accepted: number
-  /** Waiting and under way. */
+  /** Batches waiting and in flight. */
   readonly queuedBatches: number
-  /** How long the oldest item has waited for its batch, in milliseconds. */
+  /** Wait of the oldest item for its batch, in milliseconds. */
   readonly batchingMs: number
-  /** How long the oldest batch has waited to be acknowledged, in milliseconds. */
+  /** Age of the oldest batch without an acknowledgement, in milliseconds. */
   readonly oldestMs: number
-  /** As `BatchQueue.capacityItems`. */
+  /** See `BatchQueue.capacityItems`. */
   readonly capacity: number
-  /** As `BatchQueue.capacityBytes`. */
+  /** See `BatchQueue.capacityBytes`. */
   readonly capacityBytes: number
-  /** What waits outlives the process. */
+  /** Whether queued data survives the process. */
   readonly durable: boolean
   readonly requestsUnderWay: number
-  /** Export requests that have ended. */
+  /** Finished export requests. */
   readonly requests: number
-  /** Those of them that did not succeed. */
+  /** Failed export requests. */
   readonly failedRequests: number
-  /** Batches that were sent once more. */
+  /** Retried batches. */
   readonly retries: number
-  /** Undefined where the signal is not sent. */
+  /** Undefined if the signal is not exported. */
   readonly destination: Destination | undefined
 }
 
@@ -70,29 +70,32 @@ export interface LaneOptions<T> extends Omit<SendLoopOptions, 'queue' | 'learned
   readonly signal: Signal
   readonly account: Account
   readonly builder: Builder<T>
-  /** How many items the receiver would count in one. */
+  /** Number of items that the receiver counts in one. */
   readonly count: (item: T) => number
-  /** Halves what counts as several items; undefined where that cannot be done. */
+  /** Halves an item that counts as several; undefined if that is impossible. */
   readonly divide?: ((item: T) => readonly [T, T] | undefined) | undefined
-  /** Opens the queue. `ready` is to be called when a batch may be taken without a call of the lane's. */
+  /** Opens the queue. It calls `ready` when a batch becomes available without a call by the lane. */
   readonly queue: (dropped: Dropped, ready: () => void) => BatchQueue
-  /** Tells the queue other bounds. */
+  /** Sets the limits of the queue. */
   readonly limit: (queue: BatchQueue, settings: LaneSettings) => void
 }
 
-/** What the end of a lane came to, in items. */
+/** Result of draining a lane, in items. */
 export interface LaneEnd {
   /** Acknowledged while draining. */
   readonly exported: number
-  /** Given up. */
+  /** Dropped. */
   readonly dropped: number
-  /** Left in the queue on disk, for the next process. */
+  /** Kept in the disk queue for the next process. */
   readonly kept: number
 }
 
-/** A queue on disk is not worth waiting for where the receiver takes nothing for this long. */
+/** Maximum wait for a receiver that accepts nothing, in milliseconds, with a disk queue. */
 const patienceMs = 1500
-/** What was gathered is compressed even where no time is left: it takes milliseconds, unless the thread pool is blocked. */
+/**
+ * Time to compress collected items even after the deadline, in milliseconds: it is short unless the thread pool is
+ * blocked.
+ */
 const packMs = 1000
 
 /** One signal from the intake to the receiver. */
@@ -134,7 +137,7 @@ export class Lane<T> {
       count,
       divide,
       out: batch => this.#pack(batch),
-      // Dividing a request by resources is of use only while others are under way.
+      // Splitting a request by resources is useful only while others are in flight.
       parts: () => (queue.sending > 0 ? this.#settings.concurrency : 1),
       cut: () => this.#milestones.look(),
     })
@@ -162,7 +165,7 @@ export class Lane<T> {
     return this.#batcher
   }
 
-  /** Where items enter that come again and again with other numbers. */
+  /** Intake of items that recur with other numbers. */
   get prepared(): Pick<Batcher<T>, 'prepare' | 'send'> {
     return this.#batcher
   }
@@ -210,15 +213,15 @@ export class Lane<T> {
     }
   }
 
-  /** How near the signal is to losing items for want of room: 0 to 1. */
+  /** Fill level of the signal, from 0 to 1; at 1 it loses items. */
   get fill(): number {
     const before = this.#batcher.bytes + this.#packer.bytes
     return Math.min(1, this.#queue.fill + before / this.#settings.queueBytes)
   }
 
-  /** As `Pipeline.secured`. */
+  /** See `Pipeline.secured`. */
   secured(): Promise<void> {
-    // What came after the end may be among what is asked for.
+    // Items that arrived after the end may be among them.
     if (this.#closed && this.#options.account.dropped.has('shutdown')) return Promise.reject(this.#ended())
     return this.#milestones.next()
   }
@@ -232,7 +235,7 @@ export class Lane<T> {
     this.#loop.pump()
   }
 
-  /** Sends what there is now and resolves when it is gone, time is up, or `stop` is raised. */
+  /** Sends all current items and resolves when they are gone, time is up, or `stop` is raised. */
   async flush(timeoutMs: number, stop?: AbortSignal): Promise<Flushed> {
     const until = performance.now() + timeoutMs
     this.#batcher.cut()
@@ -242,7 +245,7 @@ export class Lane<T> {
     return { acknowledged, left: left + unpacked }
   }
 
-  /** Takes in nothing more, and sends what there is for `timeoutMs` at most; what can outlive the process is left sooner. */
+  /** Closes the intake, and sends the rest for at most `timeoutMs`; durable data is left in the queue sooner. */
   async drain(timeoutMs: number): Promise<LaneEnd> {
     this.#closed = true
     this.#batcher.refuse('shutdown', this.#process)
@@ -262,10 +265,10 @@ export class Lane<T> {
 
   #ended(): Error {
     const { signal } = this.#options
-    return new Error(`cannot secure ${signal}: the pipeline ended before they were sent or on disk`)
+    return new Error(`cannot secure ${signal}: the pipeline stopped before they were sent or on disk`)
   }
 
-  /** Whether all that was cut so far is in the queue within so many milliseconds. */
+  /** Whether all batches cut so far are in the queue within so many milliseconds. */
   async #packed(ms: number): Promise<boolean> {
     return (
       this.#packer.items === 0 ||
@@ -277,7 +280,7 @@ export class Lane<T> {
     )
   }
 
-  /** Raises `stop` where the receiver fails, or takes nothing for a while. */
+  /** Raises `stop` if the receiver fails, or accepts nothing for a while. */
   #watch(stop: AbortController): NodeJS.Timeout {
     const { account } = this.#options
     let { exported } = account
@@ -303,7 +306,7 @@ export class Lane<T> {
     this.#loop.pump()
   }
 
-  /** Has the batcher gather, or refuse, as settings and receiver want it now. */
+  /** Makes the batcher accept or refuse items, by the settings and the receiver. */
   #gather(): void {
     clearTimeout(this.#unknownTimer)
     if (this.#closed) return
@@ -315,9 +318,10 @@ export class Lane<T> {
       this.#unknownTimer = setTimeout(() => this.#gather(), unknownMs)
       this.#unknownTimer.unref()
     } else {
-      // Several batches must fit the queue, or the first failure would already cost data.
+      // The queue must have room for several batches, or the first failure would already lose data.
       const aloneBytes = Math.min(requestBytes, queueBytes / 4)
-      // The receiver's limit may be a guess, or hold after compression: what one item is above it, it judges itself.
+      // The receiver's limit may be a guess, or apply after compression: it decides itself about a single item above
+      // it.
       const maxBytes = Math.min(batchBytes, aloneBytes, this.#loop.limitBytes * limitShare)
       const limits = { maxItems: batchItems, maxBytes, aloneBytes, timeoutMs: batchTimeoutMs }
       this.#batcher.accept(limits, this.#process)
@@ -325,5 +329,5 @@ export class Lane<T> {
   }
 }
 
-/** Of the receiver's limit; the rest is for what the transport adds. */
+/** Share of the receiver's limit; the rest is for transport overhead. */
 const limitShare = 15 / 16

@@ -3,36 +3,36 @@ import type { DropReasonName } from '../model/drop-reasons.ts'
 import type { Signal } from '../model/signal.ts'
 import type { SignalTypeName } from '../model/signal-types.ts'
 
-/** Endpoints that are counted by name; beyond them the one that was idle longest becomes part of `other`. */
+/** Maximum endpoints counted by name; over it, the one idle longest is added to `other`. */
 const maxEndpoints = 16
 const other = 'other'
 
-/** Of what is collected that which is of one type; `collected` has it too. */
+/** Collected items of one type; also included in `collected`. */
 export interface TypeCount {
   items: number
 }
 
 /**
- * The balance of one signal, in items. At every moment `collected` + `recovered` is `exported` + `rejected` + dropped +
- * queued: an item is entered once, when it is taken in, and leaves by exactly one of the other columns.
+ * Balance of one signal, in items. At any time `collected` + `recovered` is `exported` + `rejected` + dropped +
+ * queued: an item is counted once at intake, and leaves by exactly one of the other columns.
  */
 export class Account {
-  /** Taken in since the start. */
+  /** Items received since the start. */
   collected = 0
-  /** Found in the queue on disk, where a former process had left them. */
+  /** Items found in the disk queue, left by an earlier process. */
   recovered = 0
   /** Acknowledged by the receiver. */
   exported = 0
-  /** Refused by the receiver for good, out of batches that it took (partial success). */
+  /** Rejected by the receiver in accepted batches (partial success). */
   rejected = 0
-  /** Lost, by reason. */
+  /** Dropped items by reason. */
   readonly dropped = new Map<string, number>()
-  /** `exported` by the endpoint that acknowledged, the one that was used last at the end. */
+  /** `exported` by endpoint, the last used one at the end. */
   readonly exportedBy = new Map<string, number>()
   readonly #types = new Map<string, TypeCount>()
   #droppedTotal = 0
 
-  /** Counts items that an endpoint acknowledged; with 0 it is listed at the least. */
+  /** Counts items acknowledged by an endpoint; 0 only lists it. */
   deliver(endpoint: string, items: number): void {
     this.exported += items
     this.#add(endpoint, items)
@@ -46,19 +46,19 @@ export class Account {
     }
   }
 
-  /** Counts items that were collected and are lost. */
+  /** Counts collected items that are lost. */
   drop(reason: DropReasonName | SendFault, items: number): void {
     this.#lose(reason, items)
   }
 
-  /** Counts items that are lost before they reach the pipeline. `type`: what they are told of, where that is known. */
+  /** Counts items lost before the pipeline. `type`: their signal type, if known. */
   miss(reason: string, items: number, type?: SignalTypeName): void {
     this.collected += items
     if (type !== undefined) this.typed(type).items += items
     this.#lose(reason, items)
   }
 
-  /** What is collected of a type, to be counted by whoever knows it. There are few, and none is forgotten. */
+  /** Counter of a type, for callers that know the type. There are few types, and all are kept. */
   typed(type: string): TypeCount {
     let count = this.#types.get(type)
     if (count === undefined) {
@@ -68,7 +68,7 @@ export class Account {
     return count
   }
 
-  /** `collected` by type; `unknown` is what nobody has told the type of. */
+  /** `collected` by type; `unknown` for items without a type. */
   eachType(emit: (type: string, items: number) => void): void {
     let unknown = this.collected
     for (const [type, { items }] of this.#types) {
@@ -94,7 +94,7 @@ export class Account {
     this.exportedBy.set(endpoint, total)
   }
 
-  /** What the other columns leave: items that wait or are under way. */
+  /** Items waiting or in flight, from the other columns. */
   get queued(): number {
     return this.collected + this.recovered - this.exported - this.rejected - this.#droppedTotal
   }

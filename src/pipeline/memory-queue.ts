@@ -5,18 +5,18 @@ import type { BatchQueue, Dropped, Entry } from './batch-queue.ts'
 import { ItemSize } from './item-size.ts'
 
 export interface QueueLimits {
-  /** Bound for all batches together, those being sent included. */
+  /** Limit for all batches together, those in flight included, in bytes. */
   readonly limitBytes: number
-  /** Batches older than this are dropped; 0: never. */
+  /** Maximum age of a batch, in milliseconds; 0 for no limit. */
   readonly maxAgeMs: number
 }
 
-/** What an entry costs beside its body, so that a flood of tiny batches is bounded too. */
+/** Memory of an entry without its body, in bytes, so that a flood of tiny batches is limited too. */
 const entryBytes = 256
-/** How many waiting batches are looked at for one whose lanes are free. */
+/** Maximum waiting batches checked for one with free lanes. */
 const maxLooks = 64
 
-/** Stands where an entry was. */
+/** Marks the slot of a removed entry. */
 const gone: Entry = {
   batch: plainBatch('traces', 0, new Uint8Array(0), 0),
   number: 0,
@@ -26,7 +26,7 @@ const gone: Entry = {
   left: 0,
 }
 
-/** A queue in memory, bounded by bytes. When it is full the oldest batch goes that is not under way. */
+/** A queue in memory, limited in bytes. When it is full, the oldest waiting batch is dropped. */
 export class MemoryQueue implements BatchQueue {
   readonly durable = false
   readonly recoveredItems = 0
@@ -41,9 +41,9 @@ export class MemoryQueue implements BatchQueue {
   #items = 0
   #bytes = 0
   readonly #itemSize: ItemSize
-  /** The first batch that the end gave up. */
+  /** First batch dropped at shutdown. */
   #lostFrom = Number.POSITIVE_INFINITY
-  /** Of batches under way. */
+  /** Lanes of batches in flight. */
   #lanes = 0
 
   constructor(signal: Signal, limits: QueueLimits, dropped: Dropped) {
@@ -104,7 +104,7 @@ export class MemoryQueue implements BatchQueue {
     return this.#itemSize.items
   }
 
-  /** Sets other bounds. What no longer fits is dropped at once, the oldest first. */
+  /** Sets the limits. Batches over them are dropped immediately, the oldest first. */
   limit(limits: QueueLimits): void {
     this.#limits = limits
     this.#expire()
@@ -115,7 +115,7 @@ export class MemoryQueue implements BatchQueue {
     const cost = costOf(batch)
     this.#itemSize.add(batch.items, cost)
     this.#expire()
-    // For what can never fit nothing else has to go.
+    // A batch that can never fit must not evict others.
     if (cost <= this.#limits.limitBytes) this.#makeRoom(cost)
     const number = this.#number++
     if (this.#bytes + cost > this.#limits.limitBytes) {
@@ -160,7 +160,7 @@ export class MemoryQueue implements BatchQueue {
     return true
   }
 
-  /** Memory has no room for what nobody takes. */
+  /** No dead letters in memory. */
   bury(): void {}
 
   clear(reason: DropReasonName): void {
@@ -180,7 +180,7 @@ export class MemoryQueue implements BatchQueue {
     return 0
   }
 
-  /** Takes out the oldest batch whose lanes are free. */
+  /** Removes the oldest batch with free lanes. */
   #next(): Entry | undefined {
     const end = Math.min(this.#waiting.length, this.#head + maxLooks)
     let taken = this.#lanes
@@ -197,7 +197,7 @@ export class MemoryQueue implements BatchQueue {
     return undefined
   }
 
-  /** The batch is no longer under way; false where it was not. */
+  /** Marks a batch as no longer in flight; false if it was not. */
   #end(entry: Entry): boolean {
     if (!this.#sending.delete(entry)) return false
     this.#lanes = 0
@@ -233,7 +233,7 @@ export class MemoryQueue implements BatchQueue {
     return before - this.#bytes
   }
 
-  /** Drops the oldest that wait until so many bytes more would fit. */
+  /** Drops the oldest waiting batches until so many more bytes fit. */
   #makeRoom(bytes: number): void {
     while (this.#bytes + bytes > this.#limits.limitBytes) {
       const oldest = this.#shift()
@@ -251,9 +251,9 @@ export class MemoryQueue implements BatchQueue {
   #shift(): Entry | undefined {
     const entry = this.#waiting[this.#head]
     if (!entry) return undefined
-    // What is gone is not to be kept from the collector of garbage by this list.
+    // Lets the garbage collector free the removed entry.
     this.#waiting[this.#head++] = gone
-    // Array.shift moves all the rest each time; so the array is cut when half of it is empty.
+    // Array.shift would move the rest each time; the array is cut when half of it is empty.
     if (this.#head * 2 > this.#waiting.length) {
       this.#waiting = this.#waiting.slice(this.#head)
       this.#head = 0

@@ -1,38 +1,38 @@
-/** How far a signal's items are. They are numbered as they come, and batches as they come to the queue. */
+/** Progress of a signal's items. Items are numbered on arrival, and batches when they enter the queue. */
 export interface Progress {
-  /** Items that came so far. */
+  /** Items received so far. */
   readonly taken: number
-  /** Of them, those before which none waits for its batch or for its compression. */
+  /** Number of items before the first one that waits for its batch or its compression. */
   readonly handedOn: number
-  /** The number of the last batch that the queue was given. */
+  /** Number of the last batch in the queue. */
   readonly lastNumber: number
-  /** Batches up to this one are secured. */
+  /** Batches up to this number are secured. */
   readonly securedNumber: number
 }
 
 interface Milestone {
-  /** All items that had come. */
+  /** Items received at that time. */
   readonly items: number
-  /** The last batch that may hold one of them; undefined while some are on their way to the queue. */
+  /** Last batch that may contain one of them; undefined while some have not reached the queue. */
   number: number | undefined
   readonly promise: Promise<void>
   readonly reached: () => void
   readonly missed: (error: Error) => void
 }
 
-/** Who waits until all items that came before are secured. Nothing is done for an item, nor while nobody waits. */
+/** Callers that wait until all earlier items are secured. No cost per item, nor without a waiting caller. */
 export class Milestones {
   readonly #progress: Progress
-  /** In the order of their items. */
+  /** Waiting callers in the order of their items. */
   readonly #waiting: Milestone[] = []
-  /** Why nothing will be secured any more. */
+  /** Error that ended the pipeline. */
   #end: Error | undefined
 
   constructor(progress: Progress) {
     this.#progress = progress
   }
 
-  /** Settled when all items that came so far are secured, or when that can be no longer. */
+  /** Settles when all items so far are secured, or when that is no longer possible. */
   next(): Promise<void> {
     const items = this.#progress.taken
     const last = this.#waiting.at(-1)
@@ -44,7 +44,7 @@ export class Milestones {
     return milestone.promise
   }
 
-  /** To be called after every change of what waits. */
+  /** Must be called after every change of the waiting items. */
   look(): void {
     if (this.#waiting.length === 0) return
     const { handedOn, lastNumber, securedNumber } = this.#progress
@@ -61,7 +61,7 @@ export class Milestones {
     this.#waiting.splice(0, reached)
   }
 
-  /** Nothing more is going to happen: who waits still hears that it was in vain. */
+  /** Rejects all waiting callers at the end. */
   end(error: Error): void {
     this.#end = error
     this.look()

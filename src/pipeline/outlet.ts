@@ -3,53 +3,53 @@ import { type Logger, limitRepeats } from '../lib/logger.ts'
 import type { SendError, Sender } from '../model/batch.ts'
 
 export interface RetryOptions extends BackoffOptions {
-  /** A batch is dropped this long after its first attempt; 0: never. */
+  /** Maximum time from the first attempt until a batch is dropped, in milliseconds; 0 for no limit. */
   readonly maxElapsedMs: number
 }
 
-/** How a destination is doing. Times are milliseconds since the Unix epoch. */
+/** State of a destination. Times are milliseconds since the Unix epoch. */
 export interface Destination {
   readonly endpoint: string
-  /** The last request reached the receiver. */
+  /** Whether the last request reached the receiver. */
   readonly connected: boolean
   readonly lastExportMs: number | null
-  /** What stands in the way of the last batch, with words; null after a success. */
+  /** Error of the last batch; null after a success. */
   readonly lastError: string | null
-  /** The receiver's words on its last partial success; null when there was none. */
+  /** Message of the last partial success; null for none. */
   readonly lastWarning: string | null
-  /** The receiver refuses our credentials, so sending waits for others. */
+  /** Whether sending is paused, as the receiver rejects our credentials. */
   readonly parked: boolean
-  /** The receiver does not know the signal: what is made of it is dropped, until it is asked again. */
+  /** Whether the receiver does not support the signal: items are dropped until the next attempt. */
   readonly unknown: boolean
-  /** When the next request may start, milliseconds since the Unix epoch; null while nothing stands in its way. */
+  /** Earliest time of the next request; null if it may start now. */
   readonly nextAttemptMs: number | null
 }
 
-/** No server may silence a signal for longer than this. */
+/** Maximum wait that a server can request, in milliseconds. */
 const maxServerDelayMs = 15 * 60_000
 /**
- * A receiver that does not know the signal is asked again after the first time, and later and later up to the other: a
- * gateway that starts says so for a moment, a receiver without profiles for ever.
+ * Waits before a retry at a receiver that does not support the signal, from the first up to the second: a
+ * starting gateway answers so for a moment, a receiver without profiles for ever.
  */
 const firstUnknownMs = 30_000
 const lastUnknownMs = 10 * 60_000
 const repeatMs = 60_000
-/** A limit of the receiver is learned down to here; what is smaller is no limit that anybody meant. */
+/** Minimum learned size limit of a receiver; a lower one is not plausible. */
 const leastLimitBytes = 4096
-/** Twice the limit is tried again after this time, for a receiver, or a proxy before it, may be set right. */
+/** Time before twice the limit is tried, in milliseconds, as the receiver or a proxy may have been reconfigured. */
 const limitMs = 10 * 60_000
 
-/** Errors that say nothing of an answer. */
+/** Error types without an answer. */
 const unreached = new Set(['connect', 'dns', 'tls', 'unavailable', 'deadline_exceeded', 'cancelled'])
 
-/** A sender and how sending to it goes. Another sender begins anew: nothing is held against it. */
+/** A sender and the state of sending to it. A new sender starts with a clean state. */
 export class Outlet {
   readonly sender: Sender
   readonly repeat: ReturnType<typeof limitRepeats>
   underWay = 0
-  /** One request at a time until one succeeds. */
+  /** Whether only one request at a time is sent, until one succeeds. */
   probing = false
-  /** Failures of requests that began before the last wait belong to the outage that it answers. */
+  /** Number of waits: failures of requests started before the last wait belong to the same outage. */
   round = 0
   failingSince = 0
   parked = false
@@ -86,22 +86,22 @@ export class Outlet {
     }
   }
 
-  /** Milliseconds until the next request may start; not above 0 where it may now. */
+  /** Milliseconds until the next request may start; 0 or less if it may start now. */
   get waitMs(): number {
     return Math.max(this.#ownDelayUntil, this.#serverDelayUntil, this.#unknownUntil) - performance.now()
   }
 
-  /** For how long the receiver, which does not know the signal, is still left alone, in milliseconds. */
+  /** Remaining wait for a receiver that does not support the signal, in milliseconds. */
   get unknownMs(): number {
     return Math.max(0, this.#unknownUntil - performance.now())
   }
 
-  /** Largest request that the receiver is known to take, in bytes before compression; infinite: not known. */
+  /** Known size limit of the receiver, in bytes before compression; infinite if unknown. */
   get limitBytes(): number {
     return this.#limitBytes
   }
 
-  /** Makes no larger requests from now on; false where that is nothing new. */
+  /** Sets the size limit; false if it is not lower than before. */
   limit(bytes: number): boolean {
     const limitBytes = Math.max(bytes, leastLimitBytes)
     if (limitBytes >= this.#limitBytes) return false
@@ -110,7 +110,7 @@ export class Outlet {
     return true
   }
 
-  /** After some minutes doubles the limit that was learned, and returns true. */
+  /** Doubles the learned limit after some minutes; true if it did. */
   widen(): boolean {
     const now = performance.now()
     if (this.#limitBytes === Number.POSITIVE_INFINITY || now - this.#limitedAt < limitMs) return false
@@ -119,13 +119,13 @@ export class Outlet {
     return true
   }
 
-  /** Other waits from now on. One that runs is not made longer. */
+  /** Sets the retry waits. A current wait is not extended. */
   retryBy(retry: RetryOptions): void {
     this.#backoff = new Backoff(retry)
     this.#ownDelayUntil = Math.min(this.#ownDelayUntil, performance.now() + retry.maxMs)
   }
 
-  /** The next attempt waits for nothing but what the server asked for, and those after it not for long. */
+  /** Makes the next attempt wait only for the server's delay, and resets the backoff. */
   hurry(): void {
     this.#backoff.reset()
     this.#ownDelayUntil = 0
@@ -144,21 +144,21 @@ export class Outlet {
     this.#lastExportMs = Date.now()
   }
 
-  /** Takes down what a request ended with. */
+  /** Notes the error of a request. */
   failed(error: SendError): void {
     this.#connected = !unreached.has(error.type)
     this.#unknown = error.type === 'unimplemented'
     this.#lastError = error.message
   }
 
-  /** Keeps to the wait that the server asked for, within reason. Returns it in milliseconds. */
+  /** Applies the wait requested by the server, up to a maximum. Returns it in milliseconds. */
   obey(error: SendError): number {
     const delay = Math.min(error.retryAfterMs, maxServerDelayMs)
     this.#serverDelayUntil = Math.max(this.#serverDelayUntil, performance.now() + delay)
     return delay
   }
 
-  /** Waits, for longer with each time, or `fixedMs`; returns the wait in milliseconds. */
+  /** Starts a wait, longer each time, or of `fixedMs`. Returns it in milliseconds. */
   backOff(fixedMs?: number): number {
     this.round++
     this.probing = true
@@ -167,7 +167,7 @@ export class Outlet {
     return delay
   }
 
-  /** Leaves the signal alone for a while. */
+  /** Stops sending for a while, as the receiver does not support the signal. */
   leave(): void {
     this.probing = true
     this.#unknownUntil = performance.now() + this.#nextUnknownMs

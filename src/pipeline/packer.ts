@@ -12,7 +12,7 @@ interface Job {
 /** Compresses batches one after another, so that they stay in order. */
 export class Packer {
   readonly #out: (batch: Batch) => void
-  /** In order; the first is being compressed. */
+  /** Jobs in order; the first is being compressed. */
   readonly #jobs = new Set<Job>()
   #last: Promise<void> = Promise.resolve()
   #items = 0
@@ -22,29 +22,29 @@ export class Packer {
     this.#out = out
   }
 
-  /** Of the batches that were not handed on yet. */
+  /** Items of the batches that were not passed on yet. */
   get items(): number {
     return this.#items
   }
 
-  /** Of their requests before compression. */
+  /** Bytes of their requests before compression. */
   get bytes(): number {
     return this.#bytes
   }
 
-  /** `firstItem` of the oldest batch that was not handed on yet; undefined where there is none. */
+  /** `firstItem` of the oldest batch that was not passed on yet; undefined for none. */
   get firstItem(): number | undefined {
     for (const { firstItem } of this.#jobs) return firstItem
     return undefined
   }
 
-  /** Settled when all batches that came so far were handed on. */
+  /** Settles when all batches so far were passed on. */
   get done(): Promise<void> {
     return this.#last
   }
 
   /**
-   * Hands the batch on when those before it were; as it is where `pack` is undefined or fails. No item in it came before
+   * Passes the batch on after those before it; uncompressed if `pack` is undefined or fails. No item in it is before
    * number `firstItem`.
    */
   add(batch: Batch, pack: Pack | undefined, firstItem = 0): void {
@@ -59,7 +59,7 @@ export class Packer {
     this.#last = this.#last.then(() => this.#work(job))
   }
 
-  /** Hands on what there is as it is, without waiting for a thread pool that others may block. */
+  /** Passes on all batches uncompressed, without waiting for a thread pool that may be blocked. */
   handOn(): void {
     for (const job of this.#jobs) this.#finish(job, job.batch)
   }
@@ -71,12 +71,12 @@ export class Packer {
     try {
       if (pack !== undefined) packed = await pack(batch)
     } catch {
-      // As it is, it can be sent as well.
+      // It can also be sent uncompressed.
     }
     if (this.#finish(job, packed) && packed !== batch) batch.free?.()
   }
 
-  /** False: it was handed on before, as it is. */
+  /** False if it was already passed on uncompressed. */
   #finish(job: Job, packed: Batch): boolean {
     if (!this.#jobs.delete(job)) return false
     this.#items -= job.batch.items

@@ -16,7 +16,7 @@ import type { RetryOptions } from './outlet.ts'
 import type { ExportRequest, Halve, SendSettings } from './send-loop.ts'
 import { TypedIntake, TypedPrepared, type TypeOf } from './typed-intake.ts'
 
-/** What an item of each signal is. */
+/** Item type of each signal. */
 export interface Items {
   traces: Span
   metrics: Metric
@@ -24,19 +24,21 @@ export interface Items {
   profiles: Profile
 }
 
-/** What may change while the pipeline runs. A sender belongs to the pipeline, which closes it when it is done with it. */
+/**
+ * Settings that may change at run time. A sender belongs to the pipeline, which closes it when it is no longer used.
+ */
 export interface PipelineSettings {
   readonly lanes: Readonly<Record<Signal, LaneSettings>>
-  /** What is done to items before they are encoded. */
+  /** Processing of items before encoding. */
   readonly processes?: { readonly [S in Signal]?: Process<Items[S]> | undefined }
   readonly retry: RetryOptions
   readonly onAuthError: 'park' | 'drop'
 }
 
-/** Queues that outlive the process. */
+/** Queues that survive the process. */
 export interface DurableQueues {
   open(signal: Signal, settings: LaneSettings, dropped: Dropped, ready: () => void): BatchQueue
-  /** Other bounds for a queue that was opened here. */
+  /** Sets the limits of a queue that was opened here. */
   limit(queue: BatchQueue, settings: LaneSettings): void
   /** Called when all its queues are closed. */
   close(): Promise<void>
@@ -46,7 +48,7 @@ export interface PipelineOptions {
   readonly settings: PipelineSettings
   readonly builders: { readonly [S in Signal]: Builder<Items[S]> }
   readonly log: Logger
-  /** Undefined: batches wait in memory. */
+  /** Undefined for queues in memory. */
   readonly queues?: DurableQueues | undefined
   readonly halve?: Halve
   /** Called after each export request. Must not throw. */
@@ -55,24 +57,24 @@ export interface PipelineOptions {
 
 export type { LaneSettings, LaneState }
 
-/** What became of the items at the end. */
+/** Result of draining, by signal. */
 export interface DrainResult {
   /** Acknowledged while draining. */
   readonly exported: Record<Signal, number>
-  /** Given up, reason `shutdown`. */
+  /** Dropped with the reason `shutdown`. */
   readonly dropped: Record<Signal, number>
-  /** Left in the queue on disk, for the next process. */
+  /** Kept in the disk queue for the next process. */
   readonly kept: Record<Signal, number>
 }
 
-/** What a flush came to, in items by signal. */
+/** Result of a flush, in items by signal. */
 export interface FlushResult {
   readonly acknowledged: Record<Signal, number>
-  /** Still waiting or under way when time was up. */
+  /** Still waiting or in flight when time was up. */
   readonly left: Record<Signal, number>
 }
 
-/** Batches, queues and sends the four signals, each on its own lane, and keeps the balance of every item. */
+/** Batches, queues and sends the four signals, each on its own lane, and keeps the balance of all items. */
 export class Pipeline {
   readonly ledger: Ledger = openLedger()
   readonly #lanes: { readonly [S in Signal]: Lane<Items[S]> }
@@ -123,22 +125,22 @@ export class Pipeline {
   }
 
   /**
-   * Where the items of a signal enter. The intake stays good for the pipeline's life. `type`: what they are told of, by
-   * which the books count them; spans have it from the tracer, which sees also those that wait before the pipeline.
+   * Intake of a signal, valid for the life of the pipeline. `type`: the signal type by
+   * which items are counted; the tracer counts spans itself, as some wait before the pipeline.
    */
   intake<S extends Signal>(signal: S, type?: TypeOf<Items[S]>): Intake<Items[S]> {
     const { intake } = this.#lanes[signal]
     return type === undefined ? intake : new TypedIntake(intake, this.ledger[signal], type)
   }
 
-  /** Where metrics of a type enter that come again and again with other numbers. It stays good for the pipeline's life. */
+  /** Intake of metrics of a type that recur with other numbers, valid for the life of the pipeline. */
   prepared(type: SignalTypeName): PreparedIntake {
     return new TypedPrepared(this.#lanes.metrics.prepared, this.ledger.metrics, type)
   }
 
   /**
-   * Shows the items of a signal as they are when all is done that is to be done to them, whether they are sent or not,
-   * until the function that it returns is called. Metrics that come prepared then come whole, which costs.
+   * Passes the items of a signal to the watcher after all processing, whether they are sent or not,
+   * until the returned function is called. Prepared metrics must then come whole, which costs CPU.
    */
   watch<S extends Signal>(signal: S, watcher: Watcher<Items[S]>): () => void {
     return this.#lanes[signal].watch(watcher)
@@ -148,7 +150,7 @@ export class Pipeline {
     return this.#lanes[signal].state
   }
 
-  /** Gives back about so many bytes of memory of all queues; returns how many. See `BatchQueue`. */
+  /** Frees about so many bytes of memory of all queues; returns how many. See `BatchQueue`. */
   shed(bytes: number): number {
     let held = 0
     for (const signal of signals) held += this.#lanes[signal].queuedMemory
@@ -168,27 +170,27 @@ export class Pipeline {
   }
 
   /**
-   * Resolves when every item that came to the signal's intake so far is secured. On a queue on disk: written and forced
-   * to it, so that it outlives a loss of power. In memory: acknowledged, rejected or dropped, which without a receiver
-   * takes until one comes. What the intake refused, or what was dropped and counted, holds up nothing. Rejects where the
-   * pipeline ends, and some of the items with it. It neither cuts batches nor hurries them.
+   * Resolves when all items that have entered the signal's intake are secured. With a disk queue: written and synced,
+   * so that they survive a loss of power. In memory: acknowledged, rejected or dropped, which without a receiver
+   * takes until there is one. Refused and dropped items delay nothing. Rejects if the
+   * pipeline ends before. Neither cuts nor hurries batches.
    */
   secured(signal: Signal): Promise<void> {
     return this.#lanes[signal].secured()
   }
 
   /**
-   * How near a signal is to losing items for want of room, from 0 to 1: what it has waiting over what it may have. On
-   * disk signals share one bound, and the one that takes most gives way.
+   * Fill level of a signal, from 0 to 1: its waiting data relative to its limit; at 1 it loses items. On
+   * disk the signals share one limit, and the one with the most data drops its oldest.
    */
   fill(signal: Signal): number {
     return this.#lanes[signal].fill
   }
 
   /**
-   * Goes on with other settings, without losing an item: what is queued goes to the new senders, and so does what an
-   * old one has under way and does not take. A sender that is not used any more is closed. What is queued where there
-   * is no sender any more is dropped, once requests under way have ended.
+   * Applies new settings without losing an item: queued batches go to the new senders, and so do batches in flight that
+   * an old sender does not deliver. Unused senders are closed. Queued batches of a signal without a sender are dropped,
+   * once requests in flight have ended.
    */
   change(settings: PipelineSettings): void {
     const before = this.#senders
@@ -200,11 +202,11 @@ export class Pipeline {
     const [unused, used] = this.#draining ? [after, before] : [before, after]
     for (const sender of unused) {
       if (used.has(sender)) continue
-      sender.close().catch(error => this.#log.warn('Cannot close a connection.', { error: errorText(error) }))
+      sender.close().catch(error => this.#log.warn('cannot close a connection', { error: errorText(error) }))
     }
   }
 
-  /** Sends what there is now, what waits to be batched included, and resolves when it is gone or time is up. */
+  /** Sends all current items, unbatched ones included, and resolves when they are gone or time is up. */
   async flush(timeoutMs: number): Promise<FlushResult> {
     const results = await each(signal => this.#lanes[signal].flush(timeoutMs))
     return {
@@ -214,7 +216,7 @@ export class Pipeline {
   }
 
   /**
-   * Takes in nothing more, sends what there is, and after `timeoutMs` gives up the rest. A further call waits
+   * Closes the intake, sends the rest, and drops what is left after `timeoutMs`. A further call waits
    * for the first.
    */
   drain(timeoutMs: number): Promise<DrainResult> {
@@ -222,7 +224,7 @@ export class Pipeline {
     return this.#draining
   }
 
-  /** Ends without sending what is left. */
+  /** Closes without sending the rest. */
   async close(): Promise<void> {
     await this.drain(0)
   }
@@ -244,7 +246,7 @@ export class Pipeline {
   }
 }
 
-/** A metric with half of the points, and one with the others. */
+/** Splits a metric into two with half of the points each. */
 function halves(metric: Metric): readonly [Metric, Metric] | undefined {
   const { points } = metric
   if (points.length < 2) return undefined

@@ -5,27 +5,27 @@ export interface PreparedPart {
   readonly resource: Resource
   readonly scope: Scope
   readonly template: MetricTemplate
-  /** What it came to last; valid until it is filled again. */
+  /** Last encoded bytes; valid until the next fill. */
   filled: Uint8Array | undefined
 }
 
-/** Spreads ends over this part of the time on both sides, so that what began together does not end together. */
+/** Random spread of lifetimes in both directions, so that preparations made together do not expire together. */
 const spread = 0.2
 
-/** Nearly all lose nothing, and there are many of them. */
+/** Shared empty map: nearly all lose nothing. */
 const nothing: ReadonlyMap<string, number> = new Map()
 
-/** An item that passed all that is done to items, with what its intake has to know to send it. */
+/** A processed item, with the data that its intake needs to send it. */
 export class Prepared implements PreparedMetric {
   readonly parts: PreparedPart[] = []
   lost: ReadonlyMap<string, number> = nothing
-  /** Of the item, lost ones included. */
+  /** Points of the item, lost ones included. */
   readonly points: number
-  /** The state of the intake for which it was prepared. */
+  /** State of the intake for which it was prepared. */
   readonly epoch: number
-  /** The process is to be asked each time whether it lets the item pass. */
+  /** Whether the process must be asked each time if the item may pass. */
   asksAgain = false
-  /** Of `performance.now()`. */
+  /** End of validity, by `performance.now()`. */
   #untilMs = Number.POSITIVE_INFINITY
 
   constructor(points: number, epoch: number) {
@@ -37,7 +37,7 @@ export class Prepared implements PreparedMetric {
     this.lost = new Map([...this.lost, [reason, (this.lost.get(reason) ?? 0) + points]])
   }
 
-  /** Has it become old after about so many milliseconds. */
+  /** Sets the validity to about so many milliseconds. */
   lastFor(ms: number): void {
     if (ms < Number.POSITIVE_INFINITY)
       this.#untilMs = performance.now() + ms * (1 - spread + 2 * spread * Math.random())
@@ -47,7 +47,7 @@ export class Prepared implements PreparedMetric {
     return this.#untilMs < Number.POSITIVE_INFINITY && performance.now() > this.#untilMs
   }
 
-  /** Puts the numbers into all parts. False: they contradict each other somewhere. */
+  /** Writes the numbers into all parts. False if they contradict each other. */
   fill(values: Float64Array, timeUs: number): boolean {
     const { parts } = this
     for (let i = 0; i < parts.length; i++) {

@@ -418,7 +418,7 @@ test('what nobody takes is refused at the end, what was refused before holds up 
   await run.lane.drain(0)
   await turn()
   assert.equal(wait.state, 'refused')
-  await assert.rejects(run.lane.secured(), /cannot secure logs: the pipeline ended/)
+  await assert.rejects(run.lane.secured(), /cannot secure logs: the pipeline stopped/)
 })
 
 test('after an end that kept all it is secured, and what comes then is not', async t => {
@@ -431,7 +431,7 @@ test('after an end that kept all it is secured, and what comes then is not', asy
   assert.equal(wait.state, 'secured')
   await run.lane.secured()
   run.add(1)
-  await assert.rejects(run.lane.secured(), /the pipeline ended/)
+  await assert.rejects(run.lane.secured(), /the pipeline stopped/)
   await store.close()
 })
 

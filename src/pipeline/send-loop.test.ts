@@ -132,7 +132,7 @@ test('after a failure the batch comes first again, one request at a time, until 
   await settled()
   assert.equal(account.exported, 10)
   assert.equal(account.droppedTotal, 0)
-  assert.deepEqual(logs, ['warn: Export fails; data is kept and sent again.', 'info: Export works again.'])
+  assert.deepEqual(logs, ['warn: export failed; queued for retry', 'info: export works again'])
   assert.deepEqual([loop.destination?.connected, loop.destination?.lastError], [true, null])
 })
 
@@ -165,7 +165,7 @@ test('a final error drops the batch with its name and goes on at once', async t 
   await settled()
   assert.deepEqual([...account.dropped], [['invalid_argument', 7]])
   assert.equal(account.exported, 2)
-  assert.deepEqual(logs, ['error: A batch was dropped.'])
+  assert.deepEqual(logs, ['error: batch dropped'])
   assert.equal(loop.destination?.connected, true)
   assert.deepEqual(
     requests.map(({ signal, endpoint, errorType, items }) => [signal, endpoint, errorType, items]),
@@ -185,7 +185,7 @@ test('what the receiver rejects is neither exported nor dropped, and never more 
   assert.deepEqual([account.exported, account.rejected, account.droppedTotal], [7, 8, 0])
   assert.equal(loop.destination?.lastWarning, '5 items rejected')
   assert.equal(loop.destination?.lastError, null)
-  assert.deepEqual(logs, ['error: The receiver rejected items.'])
+  assert.deepEqual(logs, ['error: the receiver rejected items'])
 })
 
 test('refused credentials park the signal: data is kept and one request asks again', async t => {
@@ -455,8 +455,8 @@ test('another destination is tried at once, with all that waits, whatever the ol
   for (const request of other.open.splice(0)) request.resolve()
   await turn()
   assert.deepEqual([account.exported, account.droppedTotal, account.queued], [11, 0, 4])
-  assert.match(logs[0]!, /^warn: The receiver refuses our credentials/)
-  assert.deepEqual(logs.slice(1), ['info: Export works again.'])
+  assert.match(logs[0]!, /^warn: the receiver rejected our credentials/)
+  assert.deepEqual(logs.slice(1), ['info: export works again'])
 })
 
 test('what the old destination refuses for good is for the new one to judge', async t => {

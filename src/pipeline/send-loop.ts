@@ -13,7 +13,7 @@ import type { BatchQueue, Entry } from './batch-queue.ts'
 import type { Account } from './ledger.ts'
 import { type Destination, Outlet, type RetryOptions } from './outlet.ts'
 
-/** One export request that ended. `errorType` is '' where the receiver took the batch. */
+/** A finished export request. `errorType` is '' if the receiver accepted the batch. */
 export interface ExportRequest {
   readonly endpoint: string
   readonly signal: Signal
@@ -21,22 +21,22 @@ export interface ExportRequest {
   readonly latencySeconds: number
   readonly items: number
   readonly call: ExportCall
-  /** Of the answer, where there was one over HTTP. */
+  /** HTTP status of the answer, if any. */
   readonly httpStatus: number | undefined
 }
 
-/** How a signal is sent; may change at any time. */
+/** Settings for sending a signal; may change at any time. */
 export interface SendSettings {
-  /** Undefined: nowhere, and what is queued in memory is dropped with the reason `no_endpoint`. */
+  /** Undefined without a destination; batches queued in memory are then dropped with the reason `no_endpoint`. */
   readonly sender: Sender | undefined
-  /** Requests under way at a time. */
+  /** Maximum concurrent requests. */
   readonly concurrency: number
   readonly retry: RetryOptions
-  /** Refused for who we are: `park` keeps the data and asks again once per `retry.maxMs`, `drop` drops it. */
+  /** Action on rejected credentials: `park` keeps the data and retries once per `retry.maxMs`, `drop` drops it. */
   readonly onAuthError: 'park' | 'drop'
 }
 
-/** Divides a request in two that hold its items in order; undefined where that cannot be done. */
+/** Splits a request into two with its items in order; undefined if that is impossible. */
 export type Halve = (batch: Batch) => Promise<readonly [Batch, Batch] | undefined>
 
 export interface SendLoopOptions {
@@ -47,53 +47,53 @@ export interface SendLoopOptions {
   readonly halve?: Halve | undefined
   /** Called after each request. Must not throw. */
   readonly observe?: ((request: ExportRequest) => void) | undefined
-  /** Called when the receiver's limit, or whether it takes the signal at all, has become known. */
+  /** Called when the receiver's size limit, or its support for the signal, becomes known. */
   readonly learned?: (() => void) | undefined
   /** Called after each `pump`. */
   readonly pumped?: (() => void) | undefined
 }
 
-/** A refused request is divided this often at most in search of the items that are to blame. */
+/** Maximum splits of a rejected request in search of its invalid items. */
 const maxSearches = 32
-/** The same for one that is too large; the receiver's limit ends it long before. */
+/** Maximum splits of a request that is too large; the receiver's limit ends them long before. */
 const maxCuts = 256
 
 const authErrors = new Set(['unauthenticated', 'permission_denied'])
-/** Errors that are the data's fault, so that a part of it may be taken. */
+/** Error types caused by the data, so that a part of it may be accepted. */
 const dataErrors = new Set(['invalid_argument', 'http_400', 'http_422', 'too_large'])
 
-/** How log records call the items. */
+/** Field names of items in log records. */
 const itemNames = { traces: 'spans', metrics: 'metrics', logs: 'logs', profiles: 'profiles' } as const
 
-/** What a flush came to, in items. What is in neither count was rejected or dropped. */
+/** Result of a flush, in items. Items in neither count were rejected or dropped. */
 export interface Flushed {
   readonly acknowledged: number
-  /** Still waiting or under way when time was up. */
+  /** Still waiting or in flight when time was up. */
   readonly left: number
 }
 
 interface Flush {
-  /** Batches up to this number are awaited. */
+  /** The flush waits for batches up to this number. */
   readonly last: number
-  /** Items that the queue had been given when it began. */
+  /** Items pushed to the queue before its start. */
   readonly pushed: number
   acknowledged: number
-  /** Items of later batches that are gone already. */
+  /** Items of later batches that have already left. */
   later: number
   readonly done: () => void
 }
 
-/** How often a batch was divided for each cause. */
+/** Number of splits of a batch by cause. */
 interface Divisions {
   searches: number
   cuts: number
 }
 
 /**
- * Sends the batches of one signal's queue, several at a time. After a failure that may pass, the batch goes
- * back to its place, the whole signal waits, and one request at a time tries until one succeeds. Where the sender
- * changes, requests under way end at the old one, and what it does not take goes to the new one. A batch that is
- * refused for what is in it goes in halves, so that only the part to blame is lost.
+ * Sends the batches of one signal's queue, several at a time. After a temporary failure, the batch goes back to its
+ * place, the whole signal waits, and one request at a time is tried until one succeeds. If the sender changes, requests
+ * in flight end at the old one, and batches that it does not accept go to the new one. A batch that is rejected for its
+ * content is sent in halves, so that only the invalid part is lost.
  */
 export class SendLoop {
   readonly #options: SendLoopOptions
@@ -102,11 +102,11 @@ export class SendLoop {
   readonly #divisions = new WeakMap<Entry, Divisions>()
   #settings: SendSettings
   #outlet: Outlet | undefined
-  /** At senders of before, too. */
+  /** Requests in flight, those of former senders included. */
   #underWay = 0
   #timer: NodeJS.Timeout | undefined
   #stopped: (() => void) | undefined
-  /** Requests that have ended, those of them without success, and batches that were sent once more. */
+  /** Finished requests, failed requests, and retried batches. */
   readonly counts = { requests: 0, failed: 0, retries: 0 }
 
   constructor(options: SendLoopOptions, settings: SendSettings) {
@@ -115,27 +115,27 @@ export class SendLoop {
     this.change(settings)
   }
 
-  /** Undefined where nothing is sent. */
+  /** Undefined without a sender. */
   get destination(): Destination | undefined {
     return this.#outlet?.destination
   }
 
-  /** Largest request that the receiver is known to take, in bytes before compression; infinite: not known. */
+  /** Known size limit of the receiver, in bytes before compression; infinite if unknown. */
   get limitBytes(): number {
     return this.#outlet?.limitBytes ?? Number.POSITIVE_INFINITY
   }
 
-  /** For how long the receiver, which said that it does not know this signal, is left alone, in milliseconds. */
+  /** Remaining wait for a receiver that does not support this signal, in milliseconds. */
   get unknownMs(): number {
     return this.#outlet?.unknownMs ?? 0
   }
 
-  /** The last request failed, and what waits will be tried again. */
+  /** Whether the last request failed and will be retried. */
   get failing(): boolean {
     return this.#outlet === undefined || this.#outlet.failingSince > 0 || this.#outlet.unknownMs > 0
   }
 
-  /** Sends by other settings from now on. A `pump` has to follow. */
+  /** Applies new settings. A `pump` must follow. */
   change(settings: SendSettings): void {
     const { sender, retry } = settings
     this.#settings = settings
@@ -148,7 +148,7 @@ export class SendLoop {
     if (sender) this.#options.account.deliver(sender.endpoint, 0)
   }
 
-  /** Starts what may be sent now. To be called whenever the queue has changed. */
+  /** Starts all possible requests. Must be called after each change of the queue. */
   pump(): void {
     const outlet = this.#outlet
     const { queue, log } = this.#options
@@ -159,7 +159,7 @@ export class SendLoop {
         this.#underWay++
         outlet.underWay++
         if (entry.attempts > 1) this.counts.retries++
-        this.#send(outlet, entry).catch(error => log.error('Cannot report an export request.', { error }))
+        this.#send(outlet, entry).catch(error => log.error('cannot report an export request', { error }))
       }
     } else if (this.#underWay === 0 && !this.#stop.signal.aborted && !queue.durable)
       queue.clear('no_endpoint')
@@ -169,8 +169,8 @@ export class SendLoop {
   }
 
   /**
-   * Sends without the wait of its own backoff, but keeps the one that the server asked for. Resolves with
-   * what became of the items queued now, when the last has left the queue, time is up, or `stop` is raised.
+   * Sends without its own backoff, but respects the delay requested by the server. Resolves with
+   * the result for the items queued now, when the last has left the queue, time is up, or `stop` is raised.
    */
   flush(timeoutMs: number, stop?: AbortSignal): Promise<Flushed> {
     const { queue } = this.#options
@@ -198,7 +198,7 @@ export class SendLoop {
     })
   }
 
-  /** Ends what is under way; its batches go back to the queue. Waits a second at most for a sender to give up. */
+  /** Cancels requests in flight; their batches go back to the queue. Waits at most a second for a sender to stop. */
   async stop(): Promise<void> {
     clearTimeout(this.#timer)
     this.#stop.abort()
@@ -223,7 +223,7 @@ export class SendLoop {
     return false
   }
 
-  /** Sends a batch, or what is left of it, until it is dealt with or has to wait. */
+  /** Sends a batch, or the rest of it, until it is settled or must wait. */
   async #send(outlet: Outlet, entry: Entry): Promise<void> {
     try {
       while (await this.#sendPart(outlet, entry));
@@ -235,7 +235,7 @@ export class SendLoop {
     }
   }
 
-  /** Sends the next part of a batch. Resolves with true where another part is to follow at once. */
+  /** Sends the next part of a batch. Resolves with true if another part follows immediately. */
   async #sendPart(outlet: Outlet, entry: Entry): Promise<boolean> {
     const batch = entry.parts?.at(-1) ?? entry.batch
     const { round } = outlet
@@ -251,7 +251,7 @@ export class SendLoop {
       const error = asSendError(cause)
       errorType = error.type
       httpStatus = error.httpStatus
-      // What a former sender did not take is for the present one to judge.
+      // The present sender decides about batches that a former one did not accept.
       if (this.#isFormer(outlet)) this.#options.queue.putBack(entry)
       else more = await this.#failed(outlet, entry, batch, error, round)
     }
@@ -263,12 +263,12 @@ export class SendLoop {
     return false
   }
 
-  /** Whether it is no longer the one by which anything is sent. */
+  /** Whether it is no longer the current one. */
   #isFormer(outlet: Outlet): boolean {
     return this.#stop.signal.aborted || outlet !== this.#outlet
   }
 
-  /** Returns whether another part of the batch is to follow. */
+  /** Returns whether another part of the batch follows. */
   #accepted(outlet: Outlet, entry: Entry, batch: Batch, receipt: Receipt): boolean {
     const { account, signal, log } = this.#options
     const { endpoint } = outlet.sender
@@ -282,7 +282,7 @@ export class SendLoop {
 
     if (outlet.failingSince > 0) {
       const seconds = Math.round((performance.now() - outlet.failingSince) / 1000)
-      log.info('Export works again.', { signal, endpoint, after_seconds: seconds })
+      log.info('export works again', { signal, endpoint, after_seconds: seconds })
     }
     outlet.succeed()
     if (outlet === this.#outlet && outlet.widen()) this.#options.learned?.()
@@ -290,14 +290,14 @@ export class SendLoop {
     outlet.lastWarning = receipt.message || `${rejected} items rejected`
     const fields = { signal, endpoint, rejected, of: batch.items }
     const level = rejected > 0 ? 'error' : 'warn'
-    const sentence = rejected > 0 ? 'The receiver rejected items.' : 'The receiver has a warning.'
+    const sentence = rejected > 0 ? 'the receiver rejected items' : 'the receiver sent a warning'
     outlet.repeat(level, `partial ${level}`, sentence, { ...fields, message: receipt.message })
     return more
   }
 
   /**
-   * Takes a part, or the whole, of a batch out of the books. Returns whether another part is left; undefined where the
-   * batch was given up before.
+   * Settles a part of a batch, or all of it. Returns whether another part is left; undefined if the
+   * batch was dropped before.
    */
   #dealtWith(entry: Entry, batch: Batch): boolean | undefined {
     const { queue } = this.#options
@@ -308,7 +308,7 @@ export class SendLoop {
     return queue.settlePart(entry, batch.items) ? true : undefined
   }
 
-  /** Decides what becomes of a batch that was not taken. Resolves with true where a part of it is to be sent at once. */
+  /** Handles a failed batch. Resolves with true if a part of it is sent immediately. */
   async #failed(
     outlet: Outlet,
     entry: Entry,
@@ -329,7 +329,7 @@ export class SendLoop {
         return false
       }
       const more = this.#drop(outlet, entry, batch, error, error.type)
-      // The receiver has judged this batch alone, except where it judged the whole signal.
+      // The error is about this batch alone, except if it is about the whole signal.
       if (error.type !== 'unimplemented') return more
       if (more) queue.putBack(entry)
       outlet.leave()
@@ -357,7 +357,7 @@ export class SendLoop {
     if (more === undefined) return false
     queue.bury(batch, error.message)
     account.drop(reason, batch.items)
-    outlet.repeat('error', `drop ${reason}`, 'A batch was dropped.', {
+    outlet.repeat('error', `drop ${reason}`, 'batch dropped', {
       signal,
       endpoint: outlet.sender.endpoint,
       error: error.message,
@@ -366,7 +366,7 @@ export class SendLoop {
     return more
   }
 
-  /** Puts two halves in the place of a part of a batch. False where it is not to be, or cannot be, divided further. */
+  /** Replaces a part of a batch by its halves. False if it cannot be divided further. */
   async #divide(entry: Entry, batch: Batch, error: SendError): Promise<boolean> {
     const divisions = this.#divisions.get(entry) ?? { searches: 0, cuts: 0 }
     this.#divisions.set(entry, divisions)
@@ -381,16 +381,16 @@ export class SendLoop {
     return true
   }
 
-  /** Requests are to be smaller from now on. */
+  /** Learns a lower size limit. */
   #learn(outlet: Outlet, batch: Batch, { limitBytes }: SendError): void {
     const { items, plainBytes } = batch
-    // Of a single item nothing is learned but that the limit is below it.
+    // A single item shows only that the limit is below its size.
     const guess = items > 1 ? plainBytes / 2 : plainBytes
     if (outlet.limit(limitBytes > 0 && limitBytes < plainBytes ? limitBytes : guess))
       this.#options.learned?.()
   }
 
-  /** The whole signal waits. */
+  /** Makes the whole signal wait. */
   #wait(outlet: Outlet, error: SendError, park: boolean, round: number): void {
     const serverDelay = outlet.obey(error)
     if (round !== outlet.round) return
@@ -399,8 +399,8 @@ export class SendLoop {
     if (outlet.failingSince > 0) return
     outlet.failingSince = performance.now()
     const sentence = park
-      ? 'The receiver refuses our credentials; data is kept and sending is tried again from time to time.'
-      : 'Export fails; data is kept and sent again.'
+      ? 'the receiver rejected our credentials; data is queued and svc retries'
+      : 'export failed; queued for retry'
     outlet.repeat('warn', park ? 'park' : 'retry', sentence, {
       signal: this.#options.signal,
       endpoint: outlet.sender.endpoint,
@@ -427,7 +427,7 @@ export class SendLoop {
       call: sender.callOf(signal),
     })
     if (errorType === '' && log.enabled('debug'))
-      log.debug('Exported a batch.', {
+      log.debug('batch exported', {
         endpoint,
         [itemNames[signal]]: items,
         latency_ms: Math.round(latencyMs),
@@ -435,7 +435,10 @@ export class SendLoop {
   }
 }
 
-/** A sender rejects with a `SendError`. Anything else is its fault and not the data's, yet would repeat for ever. */
+/**
+ * A sender rejects with a `SendError`. Any other error is a bug, not caused by the data, and must not be retried for
+ * ever.
+ */
 function asSendError(error: unknown): SendError {
   if (error instanceof SendError) return error
   return new SendError(`cannot send a batch: ${String(error)}`, {

@@ -4,15 +4,15 @@ import type { SignalTypeName } from '../model/signal-types.ts'
 import type { Intake } from './batcher.ts'
 import type { Account, TypeCount } from './ledger.ts'
 
-/** What items are told of (`signal_type` of the collection counters): a word, or one for each that counts in an item. */
+/** Signal type of items (`signal_type` of the collection counters): one for all, or one for each count of an item. */
 export type TypeOf<T> = SignalTypeName | ((item: T, at: number) => string)
 
-/** Hands items on, and notes of what type those are that the account took for them. */
+/** Passes items on, and counts them by type. */
 export class TypedIntake<T> implements Intake<T> {
   readonly #inner: Intake<T>
   readonly #account: Account
   readonly #typeOf: TypeOf<T>
-  /** Where all are of one type. */
+  /** Counter if all items have one type. */
   readonly #count: TypeCount | undefined
 
   constructor(inner: Intake<T>, account: Account, typeOf: TypeOf<T>) {
@@ -34,7 +34,7 @@ export class TypedIntake<T> implements Intake<T> {
   }
 }
 
-/** The same for metrics that come again and again, which are of one type. */
+/** The same for recurring metrics, which have one type. */
 export class TypedPrepared implements PreparedIntake {
   readonly #inner: PreparedIntake
   readonly #account: Account

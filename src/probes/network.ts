@@ -287,7 +287,7 @@ export class NetworkProbe {
 function prepare(native: Native, object: ObjectHandle, maxPairs: number): void {
   const set = (offset: number, size: number, bounds: readonly number[], scale: number) => {
     if (bounds.length * 8 !== size)
-      throw new RangeError(`the kernel counts in ${size / 8} bounds, not ${bounds.length}`)
+      throw new RangeError(`the BPF program has ${size / 8} histogram bounds, not ${bounds.length}`)
     const scaled = BigUint64Array.from(bounds, bound => BigInt(Math.round(bound * scale)))
     native.objectSetData(object, '.rodata', offset, new Uint8Array(scaled.buffer))
   }

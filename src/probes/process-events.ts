@@ -40,13 +40,13 @@ export interface ProcessEventsOptions {
 
 /** All metrics of processes' lives. */
 export const processMetrics = {
-  starts: counter('svc.process.starts', 'Processes that were started, threads left out.'),
-  execs: counter('svc.process.execs', 'Programs that processes began to run (execve).'),
+  starts: counter('svc.process.starts', 'Processes that were started, without threads.'),
+  execs: counter('svc.process.execs', 'Programs that processes executed (execve).'),
   exits: counter('svc.process.exits', 'Processes that ended.', [
     'svc.process.exit.reason',
     'svc.process.exit.signal',
   ]),
-  oomKills: counter('svc.process.oom_kills', 'Processes that the kernel chose to kill for want of memory.'),
+  oomKills: counter('svc.process.oom_kills', 'Processes that the kernel killed for lack of memory.'),
 }
 
 /** How often each thing happened since the start, of the whole host. */
@@ -264,10 +264,10 @@ export class ProcessEvents {
     const { attributes } = record
     const name = this.nameOf(at, path)
     if (signal === 0) {
-      record.body = `process ${pid} (${name}) ended with code ${code}`
+      record.body = `process ${pid} (${name}) exited with code ${code}`
       attributes.add('process.exit.code', code)
     } else {
-      record.body = `process ${pid} (${name}) was ended by ${signalName(signal)}`
+      record.body = `process ${pid} (${name}) was killed by ${signalName(signal)}`
       attributes.add('svc.process.exit.signal', signalName(signal))
     }
     attributes.add(
@@ -284,7 +284,7 @@ export class ProcessEvents {
     const name = this.nameOf(at, path)
     this.severity(error)
     record.eventName = 'svc.process.oom_kill'
-    record.body = `the kernel kills process ${pid} (${name}) for want of memory`
+    record.body = `the kernel killed process ${pid} (${name}): out of memory`
     if (name !== '') record.attributes.add('process.executable.name', name)
     if (path !== '') record.attributes.add('process.executable.path', path)
   }

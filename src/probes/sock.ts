@@ -7,7 +7,7 @@ import { namesOf, oneForAll } from './tls/programs.ts'
 /** The tracepoints at the end of sock_sendmsg and sock_recvmsg, with the socket in hand (kernel 6.3 and newer). */
 export const sock: CaptureBackend = {
   name: 'sock',
-  summary: 'Socket tracepoints: one program run for each socket call, none for other files.',
+  summary: 'Socket tracepoints: one program run per socket call, none for other files.',
   needs: [loadPrograms, btf, socketTracepoints],
   objects: [
     { file: 'sock.bpf.o', captureBytes: 1024 },

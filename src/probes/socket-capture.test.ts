@@ -661,7 +661,7 @@ test('a capture that cannot start says why and leaves nothing in the kernel', ke
   await check(
     { ...sock, objectFor: () => 'absent.bpf.o' },
     {},
-    /^cannot find the BPF object absent\.bpf\.o .*: run tools\/setup$/,
+    /^BPF object absent\.bpf\.o .* not found; run tools\/setup$/,
   )
   await check(
     { ...sock, programs: [...sock.programs, 'svc_absent'] },
@@ -669,6 +669,6 @@ test('a capture that cannot start says why and leaves nothing in the kernel', ke
     /^cannot find program 'svc_absent'/,
   )
   await check({ ...sock, bootstrap: 'svc_absent' }, {}, /^cannot find program 'svc_absent'/)
-  await check(sock, { boundsNs: [1, 2, 3] }, /^the kernel counts in 15 bounds, not 3$/)
-  await check(sock, { captureBytes: 1 << 20 }, /^cannot find the BPF object/)
+  await check(sock, { boundsNs: [1, 2, 3] }, /^the BPF program has 15 histogram bounds, not 3$/)
+  await check(sock, { captureBytes: 1 << 20 }, /^BPF object .* not found/)
 })

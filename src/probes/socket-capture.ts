@@ -110,7 +110,7 @@ export class SocketCapture implements Capture {
     const path = file && findAsset(file)
     if (!path) {
       throw new Error(
-        `cannot find the BPF object ${file} for captures of ${options.captureBytes} bytes: run tools/setup`,
+        `BPF object ${file} for captures of ${options.captureBytes} bytes not found; run tools/setup`,
       )
     }
     try {
@@ -307,7 +307,7 @@ export class SocketCapture implements Capture {
     this.native.objectSetData(object, '.rodata', rodata.ownerSeeds, randomBytes(rodata.ownerSeedsSize))
     if (options.boundsNs.length * 8 !== rodata.svcBoundsNsSize) {
       throw new RangeError(
-        `the kernel counts in ${rodata.svcBoundsNsSize / 8} bounds, not ${options.boundsNs.length}`,
+        `the BPF program has ${rodata.svcBoundsNsSize / 8} histogram bounds, not ${options.boundsNs.length}`,
       )
     }
     for (const [i, bound] of options.boundsNs.entries()) set(rodata.svcBoundsNs + 8 * i, 8, bound)

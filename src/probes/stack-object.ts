@@ -34,7 +34,7 @@ export function loadStackObject(
   plainOnly: boolean | undefined,
   requests: MapHandle | undefined,
 ): StackObject {
-  let refusal: string | undefined = plainOnly === true ? 'it was asked for' : undefined
+  let refusal: string | undefined = plainOnly === true ? 'requested by the caller' : undefined
   let last: unknown
   for (const { build, plain } of attempts) {
     if (plainOnly === true && !plain) continue

@@ -142,7 +142,7 @@ export class SyscallCapture implements Capture {
     this.noRoom = perf ? 'perf_full' : 'ring_full'
     this.owners = perf ? undefined : ringOwners(native)
     const path = findAsset(file)
-    if (path === undefined) throw new Error(`cannot find the BPF object ${file}: run tools/setup`)
+    if (path === undefined) throw new Error(`BPF object ${file} not found; run tools/setup`)
     this.object = BpfObject.load(native, readFileSync(path), {
       name: backend.name,
       prepare: object => {
@@ -257,7 +257,7 @@ export class SyscallCapture implements Capture {
 
   tls(options: TlsOptions): TlsProbes {
     const { owners, selfPid } = this
-    if (owners === undefined) throw new Error('this kernel has no ring buffer (Linux 5.8 has)')
+    if (owners === undefined) throw new Error('this kernel has no BPF ring buffer (since Linux 5.8)')
     const { object, probes } = openSyscallTls(this.object, { ...options, selfPid, owners })
     this.inside = object
     return probes

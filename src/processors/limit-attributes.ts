@@ -15,7 +15,7 @@ import type { Processor, Stage, Verdict } from './processor.ts'
  */
 export const limitAttributes: Processor<LimitSettings> = {
   name: 'limit_attributes',
-  summary: 'Bounds number and size of attributes, and the length of log bodies',
+  summary: 'Limits the number and size of attributes, and the length of log bodies',
   signals,
   compile({ limits: { attributes } }, _env, before) {
     if (!attributes.enabled) return undefined

@@ -10,7 +10,7 @@ import type { Processor, ProcessorEnv, Stage, Verdict } from './processor.ts'
 /** Bounds the items per second: spans by whole traces, logs by severity, metrics by whole metrics. */
 export const limitRate: Processor<LimitSettings> = {
   name: 'limit_rate',
-  summary: 'Bounds the items per second, by whole traces and the least severe logs first',
+  summary: 'Limits items per second; drops whole traces, and the least severe logs first',
   signals: ['traces', 'metrics', 'logs'],
   compile({ limits }, env, before) {
     const { rate } = limits
@@ -85,7 +85,7 @@ class SpanRate extends RateLimit {
   protected override get loss(): string {
     const { share, offeredPerSecond } = this.#traces
     const came = Math.round(offeredPerSecond)
-    return `${(share * 100).toPrecision(2)} % of traces are kept: ${came} spans/s came, limit ${this.bucket.perSecond}`
+    return `keeping ${(share * 100).toPrecision(2)} % of traces: ${came} spans/s received, limit ${this.bucket.perSecond}`
   }
 }
 
@@ -122,7 +122,7 @@ class LogRate extends RateLimit {
   }
 
   protected override get loss(): string {
-    return `more than ${this.bucket.perSecond} log records a second: the least severe are dropped`
+    return `more than ${this.bucket.perSecond} log records/s: dropping the least severe`
   }
 }
 
@@ -153,7 +153,7 @@ class MetricRate extends RateLimit {
   }
 
   protected override get loss(): string {
-    return `more than ${this.bucket.perSecond} data points a second: metrics that come late in each interval are dropped`
+    return `more than ${this.bucket.perSecond} data points/s: dropping the last metrics of each interval`
   }
 }
 

@@ -132,7 +132,7 @@ test('the global bound holds for all metrics together', () => {
   assert.equal(bench.point('m4', {}), 'cardinality')
   assert.equal(bench.point('m0', { a: 1 }), 'cardinality')
   assert.equal(bench.point('m0', {}), '')
-  assert.match(bench.stage.warning!, /^all metrics: 4 of 4 series, 2 points beyond the limit; most have m0 1/)
+  assert.match(bench.stage.warning!, /^all metrics: 4 of 4 series, 2 points over the limit; largest: m0 1/)
 })
 
 test('a series that is silent for its time makes room, one that is not stays', () => {
@@ -194,7 +194,7 @@ test('it warns from 80 % on, and names the label that has the values', () => {
   assert.match(bench.stage.warning!, nearly)
   bench.flood('m', 'user.id', 0, 48_000)
   const told =
-    /^metric m: attribute user\.id has about (\d\d,000) values \(limit 1,000 series, 47,000 points beyond it\)$/
+    /^metric m: attribute user\.id has about (\d\d,000) values \(limit 1,000 series, 47,000 points over it\)$/
   const values = told.exec(bench.stage.warning!)?.[1] ?? bench.stage.warning!
   assert.ok(Math.abs(Number(values.replace(',', '')) - 48_000) < 8_000, values)
 })
@@ -202,7 +202,7 @@ test('it warns from 80 % on, and names the label that has the values', () => {
 test('where resources make the series, it says so', () => {
   const bench = new Bench({ default_max_series: 100 })
   for (let pid = 0; pid < 5000; pid++) bench.point('m', { method: 'GET' }, resource({ 'process.pid': pid }))
-  assert.match(bench.stage.warning!, /^metric m: about (4|5)[\d,]+ resources have it \(limit 100 series/)
+  assert.match(bench.stage.warning!, /^metric m: about (4|5)[\d,]+ resources report it \(limit 100 series/)
 })
 
 test('ten minutes after the last loss the warning is gone, where there is room again', () => {
@@ -210,7 +210,7 @@ test('ten minutes after the last loss the warning is gone, where there is room a
   bench.flood('m', 'user', 0, 200)
   bench.nowMs += 300_000
   bench.point('n', {})
-  assert.match(bench.stage.warning!, /^metric m: .*100 points beyond it/)
+  assert.match(bench.stage.warning!, /^metric m: .*100 points over it/)
   bench.nowMs += 300_000
   bench.point('n', {})
   assert.equal(bench.stage.warning, '')
@@ -234,7 +234,7 @@ test('the three worst metrics are described, and the others only counted', () =>
   for (let i = 1; i <= 12; i++) bench.flood(`m${i}`, 'user', 0, 10 + i)
   const parts = bench.stage.warning!.split('; ')
   assert.equal(parts.length, 4)
-  assert.match(parts[0]!, /^metric m12: .*12 points beyond it/)
+  assert.match(parts[0]!, /^metric m12: .*12 points over it/)
   assert.match(parts[2]!, /^metric m10: /)
   assert.equal(parts[3], '9 more metrics near or above their limit')
 })

@@ -10,7 +10,7 @@ import { overflow, type Processor, type ProcessorEnv, type Stage, type Verdict }
 /** Bounds the number of metric series: those that came first stay, until they are silent for long. */
 export const limitSeries: Processor<LimitSettings> = {
   name: 'limit_series',
-  summary: 'Bounds the number of metric series, and names the label that makes too many',
+  summary: 'Limits the number of metric series, and reports the label with too many values',
   signals: ['metrics'],
   compile({ limits }, env, before) {
     const { cardinality } = limits
@@ -172,7 +172,7 @@ class SeriesLimit implements Stage {
     const limit = this.#limitOf(count.name)
     const worst = count.labels?.worst ?? ''
     const label = worst === '' ? '' : `${worst} `
-    const end = this.#settings.on_limit === 'overflow' ? 'points beyond it' : 'points dropped'
+    const end = this.#settings.on_limit === 'overflow' ? 'points over it' : 'points dropped'
     const state = recent
       ? `limit ${withCommas(limit)} series, ${withCommas(count.refused)} ${end}`
       : `${withCommas(count.series)} of ${withCommas(limit)} series`
@@ -186,9 +186,9 @@ class SeriesLimit implements Stage {
     if (!recent && census.table.size < global_max_series * nearlyFull) return []
     const largest = [...census.metrics.values()].sort((a, b) => b.series - a.series).slice(0, mostTold)
     const names = largest.map(({ name, series }) => `${name} ${withCommas(series)}`).join(', ')
-    const lost = recent ? `, ${withCommas(census.refused)} points beyond the limit` : ''
+    const lost = recent ? `, ${withCommas(census.refused)} points over the limit` : ''
     const state = `${withCommas(census.table.size)} of ${withCommas(global_max_series)} series`
-    return [`all metrics: ${state}${lost}; most have ${names}`]
+    return [`all metrics: ${state}${lost}; largest: ${names}`]
   }
 }
 

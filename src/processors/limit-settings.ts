@@ -5,41 +5,49 @@ import { branch, type Infer, key } from '../schema/tree.ts'
 const day = 86_400_000
 const perSecond = integer({ min: 1, max: 1_000_000_000 })
 
-export const limits = branch('Bounds that protect the receiver.', {
+export const limits = branch('Limits that protect the receiver.', {
   cardinality: branch('Number of metric series.', {
-    enabled: key(boolean, true, 'Bounds the number of series.'),
-    default_max_series: key(integer({ min: 1, max: 100_000_000 }), 10_000, 'Most series of one metric.'),
+    enabled: key(boolean, true, 'Limits the number of series.'),
+    default_max_series: key(integer({ min: 1, max: 100_000_000 }), 10_000, 'Maximum series of one metric.'),
     overrides: key(
       map(integer({ min: 1, max: 100_000_000 })),
       {},
-      'Most series of single metrics, by name; they win over `default_max_series`.',
+      'Maximum series of single metrics, by name; overrides `default_max_series`.',
     ),
-    global_max_series: key(integer({ min: 1, max: 100_000_000 }), 100_000, 'Most series of all metrics.'),
+    global_max_series: key(
+      integer({ min: 1, max: 100_000_000 }),
+      100_000,
+      'Maximum series of all metrics together.',
+    ),
     series_ttl: key(
       duration({ min: 1000, max: 365 * day }),
       3_600_000,
-      'Time after which a silent series is forgotten.',
+      'Time without data after which a series is forgotten.',
     ),
     on_limit: key(
       choice(['overflow', 'drop']),
       'overflow',
-      'New series beyond the bound: added up in one overflow series, or dropped and counted.',
+      'New series over the limit: summed in one overflow series, or dropped and counted.',
     ),
   }),
   rate: branch('Items per second.', {
-    enabled: key(boolean, false, 'Bounds the rate.'),
-    metrics_per_second: key(perSecond, 100_000, 'Most data points per second.'),
-    traces_per_second: key(perSecond, 50_000, 'Most spans per second.'),
-    logs_per_second: key(perSecond, 200_000, 'Most log records per second.'),
-    burst: key(number({ min: 1, max: 100 }), 2, 'How many seconds’ worth may come at once.'),
+    enabled: key(boolean, false, 'Limits the rate.'),
+    metrics_per_second: key(perSecond, 100_000, 'Maximum data points per second.'),
+    traces_per_second: key(perSecond, 50_000, 'Maximum spans per second.'),
+    logs_per_second: key(perSecond, 200_000, 'Maximum log records per second.'),
+    burst: key(number({ min: 1, max: 100 }), 2, 'Burst size, in seconds of the rate.'),
   }),
   attributes: branch('Number and length of attributes, and the length of log bodies.', {
-    enabled: key(boolean, true, 'Bounds attributes.'),
-    max_resource_attributes: key(integer({ min: 1, max: 10_000 }), 128, 'Most attributes of a resource.'),
-    max_attributes: key(integer({ min: 1, max: 10_000 }), 128, 'Most attributes of an item.'),
-    max_attribute_value_size: key(integer({ min: 1, max: 1_048_576 }), 4096, 'Longest value, in bytes.'),
-    max_attribute_key_size: key(integer({ min: 1, max: 65_536 }), 256, 'Longest key, in bytes.'),
-    max_body_size: key(size({ min: 1, max: 64 * 1024 * 1024 }), 256 * 1024, 'Longest log body.'),
+    enabled: key(boolean, true, 'Limits attributes.'),
+    max_resource_attributes: key(integer({ min: 1, max: 10_000 }), 128, 'Maximum attributes of a resource.'),
+    max_attributes: key(integer({ min: 1, max: 10_000 }), 128, 'Maximum attributes of an item.'),
+    max_attribute_value_size: key(
+      integer({ min: 1, max: 1_048_576 }),
+      4096,
+      'Maximum length of a value, in bytes.',
+    ),
+    max_attribute_key_size: key(integer({ min: 1, max: 65_536 }), 256, 'Maximum length of a key, in bytes.'),
+    max_body_size: key(size({ min: 1, max: 64 * 1024 * 1024 }), 256 * 1024, 'Maximum length of a log body.'),
     protected_attributes: key(
       list(someText),
       [

@@ -369,5 +369,5 @@ test('rules that contradict each other are refused in words', () => {
     [{ type: 'email' }, { name: 'again', type: 'email' }],
     /rule "again": rule "email" is of type "email" too/,
   )
-  check([{ name: 'all', type: 'regex', pattern: '.*' }], /pattern of rule "all": it matches the empty text/)
+  check([{ name: 'all', type: 'regex', pattern: '.*' }], /pattern of rule "all": it matches empty text/)
 })

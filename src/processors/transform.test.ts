@@ -193,7 +193,7 @@ test('what a rule cannot do is said with its name', () => {
   }
   assert.throws(
     () => transform.compile(settings, env, undefined),
-    /^Error: cannot use the rule "odd" of transform: cannot read \/var\/lib/,
+    /^Error: cannot use transform rule "odd": cannot read \/var\/lib/,
   )
 })
 

@@ -62,9 +62,9 @@ export function* svgParts(graph: FlameGraph): Generator<string> {
   const hidden = size - drawn.size
   const note =
     whole === 0
-      ? 'Nothing was sampled.'
+      ? 'No samples.'
       : hidden > 0
-        ? `${grouped(hidden)} frames are too narrow to be drawn; the pprof form has them.`
+        ? `${grouped(hidden)} frames too narrow to draw; see the pprof output.`
         : ''
   yield `</g><text x="${margin}" y="${height - 9}" class="s">${escaped(note)}</text>\n`
   yield `<script><![CDATA[${script}]]></script>\n</svg>\n`
@@ -99,7 +99,7 @@ export function* svgParts(graph: FlameGraph): Generator<string> {
     const w = hundredths(node === 0 ? margin + room : margin + (left[node]! + total) * scale) - x
     const y = headHeight + depth[node]! * rowHeight
     const label = labelOf(name, w)
-    const self = tree.self[node]! > 0 ? `, itself ${shareText(tree.self[node]!, whole)}` : ''
+    const self = tree.self[node]! > 0 ? `, self ${shareText(tree.self[node]!, whole)}` : ''
     const title = `${cut(name, mostName)}\n${file === '' ? '' : `${cutFront(file, mostFile)}\n`}${shareText(total, whole)}, ${valueText(total, graph.unit)}${self}`
     const shade = isUnnamed(name) || type === '' ? 'u' : type
     const text = label === '' ? '' : `<text x="${hundredths(x + 3)}" y="${y + 12}">${escaped(label)}</text>`
@@ -117,14 +117,14 @@ function* headParts(graph: FlameGraph, height: number): Generator<string> {
     `${(durationUs / 1e6).toFixed(1)} s`,
     ...(rate > 0 ? [`${rate} Hz`] : []),
     ...(samples > 0 ? [`${grouped(samples)} samples`] : []),
-    `${valueText(whole, unit)} in all`,
-    `${shareText(tree.unnamed, whole)} without a name`,
+    `${valueText(whole, unit)} total`,
+    `${shareText(tree.unnamed, whole)} unnamed`,
     ...(lostSamples > 0 ? [`${grouped(lostSamples)} samples lost`] : []),
     ...hostParts(graph),
   ]
   yield `<text x="${margin}" y="22" class="h">${escaped(cut(graph.title, 120))}</text>\n`
   yield `<text x="${margin}" y="42" class="s">${escaped(measured.join(' · '))}</text>\n`
-  yield `<text x="${margin}" y="58" class="s">${escaped(`${new Date(graph.startUs / 1000).toISOString()} · root on top, wide is much, hover for numbers`)}</text>\n`
+  yield `<text x="${margin}" y="58" class="s">${escaped(`${new Date(graph.startUs / 1000).toISOString()} · root on top; width is the total; hover for numbers`)}</text>\n`
   yield* legendParts(graph)
   yield `<text id="find" class="s a" x="${width - margin}" y="22" text-anchor="end">search</text><text id="back" class="s a" x="${width - margin - 60}" y="22" text-anchor="end" visibility="hidden">reset</text><text id="hits" class="s" x="${width - margin}" y="58" text-anchor="end"></text>\n`
   yield '<g id="all">\n'
@@ -146,7 +146,7 @@ function* legendParts({ tree }: FlameGraph): Generator<string> {
   }
   let x = margin
   for (const [shade, own] of [...share].sort(([, a], [, b]) => b - a)) {
-    const text = `${shade === 'u' ? 'no name or type' : shade} ${shareText(own, tree.total[0]!)}`
+    const text = `${shade === 'u' ? 'unnamed or untyped' : shade} ${shareText(own, tree.total[0]!)}`
     yield `<g class="${shade}"><rect x="${x}" y="67" width="11" height="11"/></g><text x="${x + 15}" y="77" class="s">${text}</text>`
     x += 30 + text.length * characterWidth
   }

@@ -148,7 +148,7 @@ export class FlameTreeBuilder {
     const known = this.#known.get(frame)
     if (known !== undefined) return known
     const type = frame.type === undefined ? 0 : Math.max(0, frameTypes.indexOf(frame.type))
-    const id = this.#frame(frame.name || '[no name]', frame.file || (frame.mapping?.path ?? ''), type)
+    const id = this.#frame(frame.name || '[unnamed]', frame.file || (frame.mapping?.path ?? ''), type)
     if (this.#known.size >= mostKnown) this.#known.clear()
     this.#known.set(frame, id)
     return id

@@ -25,13 +25,13 @@ import type { KnownFile, Workshop } from './workshop.ts'
 /** How a stack ended that does not reach its outermost function, as its outermost frame. */
 const endings: Readonly<Record<StackEnd, string>> = {
   complete: '',
-  no_mapping: '[incomplete: the return address is no code]',
-  unknown_file: '[incomplete: the file of this code was not read yet]',
+  no_mapping: '[incomplete: the return address is not code]',
+  unknown_file: '[incomplete: the file of this code is not read yet]',
   no_rule: '[incomplete: no rule to unwind this code]',
   read_fault: '[incomplete: the stack could not be read]',
-  truncated: '[incomplete: more frames than are kept]',
-  unsupported: '[incomplete: a rule that is not followed]',
-  frame_pointer_end: '[incomplete: frame pointers lead nowhere]',
+  truncated: '[incomplete: too many frames]',
+  unsupported: '[incomplete: unsupported unwind rule]',
+  frame_pointer_end: '[incomplete: invalid frame pointer]',
 }
 
 /** Processes whose mappings are remembered, and for how long. */

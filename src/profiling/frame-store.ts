@@ -13,7 +13,7 @@ const mappingBytes = 512
 
 /** Stands for what was counted and never told. */
 const lostFrame: Frame = {
-  name: '[lost: the stack was not told, or not named in time]',
+  name: '[lost: stack not reported, or not named in time]',
   file: '',
   line: 0,
   type: 'native',

@@ -161,7 +161,7 @@ test('a file that everybody is refused is taken for one without a table, and tri
   }
   assert.deepEqual(
     read.map(({ file, fd }) => [file.unread, fd]),
-    [['it may not be opened', -1]],
+    [['no permission to open it', -1]],
   )
   files.publish(read[0]!.file.id, undefined, 0)
   files.age()

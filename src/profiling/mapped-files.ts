@@ -50,8 +50,8 @@ const againMs = 600_000
 /** Ids that are taken back at once when all are given: each time all stacks are told again. */
 const takenBack = 64
 const deletedMark = ' (deleted)'
-const farReason = 'it is on a file system that may not answer, and is not opened'
-const refusedReason = 'it may not be opened'
+const farReason = 'not opened: the file system may not respond'
+const refusedReason = 'no permission to open it'
 
 /**
  * Files that code runs of, by the ids that frames have: from the first sight in the kernel until their table makes room
@@ -118,7 +118,7 @@ export class MappedFiles {
       path = readlinkSync(opened)
       if (file.dev !== memoryDevice && mayHangBehind(this.procDir, file.pid, place)) unread = farReason
       else fd = openFile(opened)
-      if (fd < 0 && unread === '') unread = 'it is no regular file'
+      if (fd < 0 && unread === '') unread = 'not a regular file'
       this.opened++
       this.refusals.delete(key)
     } catch (error) {
@@ -203,7 +203,7 @@ export class MappedFiles {
       this.gone++
       return false
     }
-    this.refusal = `files of processes cannot be opened, so that their code has no names: ${message}`
+    this.refusal = `cannot open the files of processes, so their code has no names: ${message}`
     const refusals = (this.refusals.get(key) ?? 0) + 1
     this.refusals.set(key, refusals)
     if (refusals < mostRefusals) return false

@@ -310,7 +310,7 @@ export class Profiler {
     const reason = errorText(error)
     if (reason === this.failure) return
     this.failure = reason
-    this.options.warn('a part of a profile was lost', reason)
+    this.options.warn('part of a profile was lost', reason)
   }
 
   private apply(): void {
@@ -320,7 +320,7 @@ export class Profiler {
       this.fault = undefined
     } catch (error) {
       this.fault = errorText(error)
-      this.options.warn('not all that is to be sampled is', this.fault)
+      this.options.warn('cannot sample everything as configured', this.fault)
     }
   }
 
@@ -464,7 +464,7 @@ export class Profiler {
 
   /** The thread that names frames has ended. */
   private pause(reason: string): void {
-    this.options.warn('the thread that names frames ended and is started again', reason)
+    this.options.warn('symbol thread stopped; restarting it', reason)
     this.unmark()
   }
 

@@ -97,7 +97,7 @@ test('one that does not answer is ended, and another one begins', async () => {
       return told.length > 0
     },
   )
-  assert.equal(told[0], 'ended: it did not answer')
+  assert.equal(told[0], 'ended: it did not respond')
   assert.equal(descriptors(), before)
   await until(
     () => 'another one',

@@ -98,7 +98,7 @@ export class WorkerThread {
   get stuck(): string | undefined {
     if (!this.isEnding) return undefined
     const seconds = Math.round((performance.now() - this.silentSince) / 1000)
-    return `the thread that names frames has not answered for ${seconds} s and cannot be ended: a file system may not answer`
+    return `the symbol thread has not responded for ${seconds} s and cannot be stopped; a file system may not respond`
   }
 
   /** Milliseconds of CPU that it took since it began, as of the last look; 0 where the runtime does not say (before Node 24.6). */
@@ -149,7 +149,7 @@ export class WorkerThread {
   }
 
   private start(): void {
-    if (entry === undefined) throw new Error('cannot find profiling-worker.cjs: install the package anew')
+    if (entry === undefined) throw new Error('profiling-worker.cjs not found; reinstall the package')
     const worker = new Worker(entry, {
       workerData: this.settings,
       resourceLimits: { maxOldGenerationSizeMb: heapMb, maxYoungGenerationSizeMb: 8 },
@@ -169,7 +169,7 @@ export class WorkerThread {
       }
       this.options.answer(answer)
     })
-    let reason = 'it ended'
+    let reason = 'it exited'
     worker.on('error', error => {
       reason = error instanceof Error ? error.message : String(error)
     })
@@ -178,7 +178,7 @@ export class WorkerThread {
       this.worker = undefined
       this.failures++
       this.closeDescriptors()
-      if (this.isEnding) reason = 'it did not answer'
+      if (this.isEnding) reason = 'it did not respond'
       this.isEnding = false
       this.options.ended(reason)
       this.startLater()

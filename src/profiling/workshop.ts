@@ -212,7 +212,7 @@ export class Workshop {
 
 /** Nothing is read of it. */
 const noOrigin: DecodeOrigin = { file: '', owner: '' }
-const notElf = 'it is no ELF file: its code is taken for that of a just-in-time compiler'
+const notElf = 'not an ELF file; its code is treated as just-in-time code'
 
 function hasMagic(fd: number): boolean {
   const bytes = Buffer.alloc(4)

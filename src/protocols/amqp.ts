@@ -13,7 +13,7 @@ import { AmqpStream } from './amqp/stream.ts'
 export const amqp: ProtocolUnit = {
   name: 'amqp',
   title: 'AMQP',
-  summary: 'AMQP 0-9-1 (RabbitMQ): messages that are published, received and processed.',
+  summary: 'AMQP 0-9-1 (RabbitMQ): published, received and processed messages.',
   key: 'amqp',
   sign: 'preface',
   party: 'broker',

@@ -15,7 +15,7 @@ import { Telling } from './dns/telling.ts'
 export const dns: ProtocolUnit = {
   name: 'dns',
   title: 'DNS',
-  summary: 'Lookups in the domain name system.',
+  summary: 'DNS lookups.',
   key: 'dns',
   sign: 'port',
   party: 'resolver',

@@ -45,14 +45,14 @@ export const httpClient: ProtocolDuration = {
 
 export const rpcServer: ProtocolDuration = {
   name: 'rpc.server.call.duration',
-  description: 'Duration of remote procedure calls that came in.',
+  description: 'Duration of incoming remote procedure calls.',
   bounds,
   dimensions: ['rpc.system.name', 'rpc.method', 'rpc.response.status_code', 'error.type'],
 }
 
 export const rpcClient: ProtocolDuration = {
   name: 'rpc.client.call.duration',
-  description: 'Duration of remote procedure calls that went out.',
+  description: 'Duration of outgoing remote procedure calls.',
   bounds,
   dimensions: [
     'rpc.system.name',

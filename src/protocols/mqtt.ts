@@ -12,7 +12,7 @@ import { Topics } from './mqtt/topics.ts'
 export const mqtt: ProtocolUnit = {
   name: 'mqtt',
   title: 'MQTT',
-  summary: 'MQTT 3.1, 3.1.1 and 5: messages that are published and processed.',
+  summary: 'MQTT 3.1, 3.1.1 and 5: published and processed messages.',
   key: 'mqtt',
   sign: 'numbers',
   party: 'broker',

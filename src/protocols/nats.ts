@@ -14,7 +14,7 @@ import { Subjects } from './nats/subjects.ts'
 export const nats: ProtocolUnit = {
   name: 'nats',
   title: 'NATS',
-  summary: 'NATS and JetStream: messages that are published and processed, requests and their answers.',
+  summary: 'NATS and JetStream: published and processed messages, requests and replies.',
   key: 'nats',
   sign: 'preface',
   party: 'broker',

@@ -99,7 +99,7 @@ export class KeyScanner {
     if (!strict) at = skipBlanks(bytes, at, to)
     if (at < to && bytes[at] === open) this.end = this.#braces(bytes, at + 1, to, strict, valid)
     if (this.end < 0) return false
-    if (this.nameFrom < 0) return this.#fault('it begins with no metric name') > 0
+    if (this.nameFrom < 0) return this.#fault('no metric name at the start') > 0
     return this.labels === 0 || this.#unique(bytes)
   }
 
@@ -115,23 +115,23 @@ export class KeyScanner {
   #braces(bytes: Buffer, from: number, to: number, strict: boolean, valid: boolean, withNul = true): number {
     let at = strict ? from : skipBlanks(bytes, from, to)
     for (;;) {
-      if (at >= to) return this.#fault('its labels do not end')
+      if (at >= to) return this.#fault('labels are not closed')
       if (bytes[at] === close) return at + 1
       const quoted = bytes[at] === quote
       const nameEnd = quoted ? quotedNameEnd(bytes, at, to) : plainNameEnd(bytes, at, to, false)
-      if (nameEnd < 0) return this.#fault('a name in quotes does not end')
+      if (nameEnd < 0) return this.#fault('a quoted name is not closed')
       if (nameEnd === at) return this.#fault('a label has no name')
       const nameFrom = quoted ? at + 1 : at
       const nameTo = quoted ? nameEnd - 1 : nameEnd
       if (quoted) {
         this.#quotedNames = true
-        if (nameTo === nameFrom) return this.#fault('a name in quotes is empty')
-        if (!valid && !isUtf8(bytes.subarray(nameFrom, nameTo))) return this.#fault('a name is no UTF-8')
+        if (nameTo === nameFrom) return this.#fault('a quoted name is empty')
+        if (!valid && !isUtf8(bytes.subarray(nameFrom, nameTo))) return this.#fault('a name is not UTF-8')
       }
       at = strict ? nameEnd : skipBlanks(bytes, nameEnd, to)
       const next = at < to ? bytes[at] : 0
       if (quoted && (next === comma || next === close)) {
-        if (this.nameFrom >= 0) return this.#fault('it has a second metric name in its braces')
+        if (this.nameFrom >= 0) return this.#fault('second metric name in the braces')
         this.nameFrom = nameFrom
         this.nameTo = nameTo
         if (next === close) return at + 1
@@ -140,17 +140,15 @@ export class KeyScanner {
       }
       if (next !== equals) return this.#fault('a label has no "="')
       at = strict ? at + 1 : skipBlanks(bytes, at + 1, to)
-      if (at >= to || bytes[at] !== quote) return this.#fault('the value of a label has no quotes')
+      if (at >= to || bytes[at] !== quote) return this.#fault('a label value has no quotes')
       const valueFrom = at + 1
       at = this.#valueEnd(bytes, valueFrom, to, strict, withNul)
-      if (at < 0) return this.#fault('the value of a label does not end')
-      if (!valid && !isUtf8(bytes.subarray(valueFrom, at)))
-        return this.#fault('the value of a label is no UTF-8')
+      if (at < 0) return this.#fault('a label value is not closed')
+      if (!valid && !isUtf8(bytes.subarray(valueFrom, at))) return this.#fault('a label value is not UTF-8')
       this.#mark(nameFrom, nameTo, valueFrom, at)
       at = strict ? at + 1 : skipBlanks(bytes, at + 1, to)
       if (at < to && bytes[at] === comma) at = strict ? at + 1 : skipBlanks(bytes, at + 1, to)
-      else if (strict && (at >= to || bytes[at] !== close))
-        return this.#fault('there is no comma behind the value of a label')
+      else if (strict && (at >= to || bytes[at] !== close)) return this.#fault('no comma after a label value')
     }
   }
 
@@ -188,16 +186,15 @@ export class KeyScanner {
     for (let i = 0; i < 4 * labels; i += 4) {
       const from = marks[i]!
       if (marks[i + 1]! - from === 8 && bytes.compare(metricLabel, 0, 8, from, from + 8) === 0)
-        return this.#fault('it has a label __name__ beside its name') > 0
+        return this.#fault('label __name__ in addition to the metric name') > 0
     }
     if (labels > fewLabels || this.#quotedNames) {
       const names = new Set<string>()
       for (let i = 0; i < labels; i++) names.add(unescaped(bytes, marks[4 * i]!, marks[4 * i + 1]!))
-      return names.size === labels || this.#fault('it has the same label twice') > 0
+      return names.size === labels || this.#fault('duplicate label') > 0
     }
     for (let i = 1; i < labels; i++)
-      for (let j = 0; j < i; j++)
-        if (this.#same(bytes, i, j)) return this.#fault('it has the same label twice') > 0
+      for (let j = 0; j < i; j++) if (this.#same(bytes, i, j)) return this.#fault('duplicate label') > 0
     return true
   }
 

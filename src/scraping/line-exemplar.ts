@@ -32,7 +32,7 @@ export class ExemplarBytes {
     if (!this.#labels.scanExemplar(bytes, from + 4, to)) return this.#none(this.#labels.reason)
     const numbers = this.#numbers
     let at = this.#labels.end
-    if (at >= to || bytes[at] !== space) return this.#none('no value stands behind its labels')
+    if (at >= to || bytes[at] !== space) return this.#none('no value after its labels')
     const value = numbers.read(bytes, at + 1, to)
     at = numbers.end
     let timeUs = 0
@@ -40,7 +40,8 @@ export class ExemplarBytes {
       timeUs = numbers.readSeconds(bytes, at + 1, to)
       at = numbers.end
     }
-    if (at < 0 || at >= to || bytes[at] !== newline) return this.#none('its value or timestamp is no number')
+    if (at < 0 || at >= to || bytes[at] !== newline)
+      return this.#none('its value or timestamp is not a number')
     this.end = at
     const { marks } = this.#labels
     const labels = new Map<string, string>()
@@ -50,7 +51,7 @@ export class ExemplarBytes {
   }
 
   #none(reason: string): undefined {
-    this.reason = `the exemplar cannot be read: ${reason}`
+    this.reason = `invalid exemplar: ${reason}`
     this.end = -1
     return undefined
   }

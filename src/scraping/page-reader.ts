@@ -122,14 +122,14 @@ export class PageReader {
     if (!this.#ended && this.#at < length) return undefined
     if (!this.#strict || this.#ended) return this.#page()
     this.#start = length
-    return this.#told('the page does not end with "# EOF": it was cut off, or is no OpenMetrics')
+    return this.#told('the page does not end with "# EOF": it is truncated, or not OpenMetrics')
   }
 
   /** Passes over the line if that is allowed. */
   #refused(): LineFault | undefined {
     const end = this.#body.indexOf(newline, this.#start)
     if (end > 0 && this.#body[end - 1] === carriageReturn)
-      this.#reason += '; it ends with a carriage return, where only line feeds are allowed'
+      this.#reason += '; the line ends with a carriage return, and only line feeds are allowed'
     if (!this.#lenient || this.#full) return this.#told(this.#reason)
     this.#badLines++
     if (this.#faults.length < mostFaults) this.#faults.push(this.#told(this.#reason))
@@ -190,7 +190,7 @@ export class PageReader {
       timeUs = numbers.readMilliseconds(body, end, length)
       if (numbers.end < 0 || !this.#isTextBreak(numbers.end)) return this.#noTimestamp()
       end = skipBlanks(body, numbers.end, length)
-      if (end < length && body[end] !== newline) return this.#fault('something stands behind the timestamp')
+      if (end < length && body[end] !== newline) return this.#fault('text after the timestamp')
     }
     return this.#sample(at, keyTo, value, timeUs) && this.#next(end)
   }
@@ -200,7 +200,7 @@ export class PageReader {
     const { length } = body
     const at = this.#at
     if (body[at] === hash) return this.#metadata()
-    if (body[at] === newline) return this.#fault('the line is empty, which OpenMetrics does not allow')
+    if (body[at] === newline) return this.#fault('empty line, which OpenMetrics does not allow')
     if (!this.#keyAt(at)) return false
     const keyTo = this.#key.end
     if (keyTo >= length || body[keyTo] !== space) return this.#noValue()
@@ -220,7 +220,7 @@ export class PageReader {
       end = exemplars.end
       this.#exemplars.set(this.#samples, exemplar)
     }
-    if (body[end] !== newline) return this.#fault('something stands behind the value or timestamp')
+    if (body[end] !== newline) return this.#fault('text after the value or timestamp')
     if (this.#sample(at, keyTo, value, timeUs)) return this.#next(end)
     this.#exemplars.delete(this.#samples)
     return false
@@ -284,12 +284,12 @@ export class PageReader {
     // Nothing but a blank makes it more than a comment.
     if (nameFrom === at + 4) return this.#next(end)
     at = this.#nameEnd(nameFrom)
-    if (at < 0) return this.#fault(`no metric's name stands behind ${isHelp ? 'HELP' : 'TYPE'}`)
+    if (at < 0) return this.#fault(`no metric name after ${isHelp ? 'HELP' : 'TYPE'}`)
     // A name in quotes may have a line feed.
     const next = at > end ? body.indexOf(newline, at) : end
     const lineEnd = next < 0 ? body.length : next
     if (lineEnd - this.#start > this.#maxLineBytes) return this.#tooLong()
-    if (body[at] === 0) return this.#fault("a NUL stands behind the metric's name")
+    if (body[at] === 0) return this.#fault('NUL after the metric name')
     // The reader of Prometheus takes any one byte for the blank that belongs there.
     const textFrom = skipBlanks(body, at, lineEnd) === lineEnd ? lineEnd : at + 1
     return this.#declare(isHelp ? 'HELP' : 'TYPE', nameFrom, at, textFrom, lineEnd)
@@ -303,18 +303,18 @@ export class PageReader {
     if (begins(body, from, length, '# EOF')) {
       const end = from + 5
       if (end < length - 1 || (end < length && body[end] !== newline))
-        return this.#fault('something stands behind "# EOF"')
+        return this.#fault('text after "# EOF"')
       return this.#end()
     }
     const keyword = (['HELP', 'TYPE', 'UNIT'] as const).find(word => begins(body, from, length, `# ${word} `))
     if (keyword === undefined)
-      return this.#fault('the comment is none of "# HELP", "# TYPE", "# UNIT" and "# EOF"')
+      return this.#fault('the comment is not "# HELP", "# TYPE", "# UNIT" or "# EOF"')
     const nameFrom = from + 7
     const at = this.#nameEnd(nameFrom)
-    if (at < 0) return this.#fault(`no metric's name stands behind ${keyword}`)
-    if (at >= length || body[at] !== space) return this.#fault(`nothing stands behind the name in ${keyword}`)
+    if (at < 0) return this.#fault(`no metric name after ${keyword}`)
+    if (at >= length || body[at] !== space) return this.#fault(`nothing after the name in ${keyword}`)
     const end = body.indexOf(newline, at)
-    if (end < 0) return this.#fault('the line does not end')
+    if (end < 0) return this.#fault('unterminated line')
     if (end - from > this.#maxLineBytes) return this.#tooLong()
     return this.#declare(keyword, nameFrom, at, at + 1, end)
   }
@@ -338,16 +338,16 @@ export class PageReader {
     const quoted = body[nameFrom] === quote ? 1 : 0
     const name = unescaped(body, nameFrom + quoted, nameTo - quoted)
     if (keyword === 'HELP') {
-      if (!this.#valid && !isUtf8(body.subarray(from, to))) return this.#fault('the text of HELP is no UTF-8')
+      if (!this.#valid && !isUtf8(body.subarray(from, to))) return this.#fault('the HELP text is not UTF-8')
       this.#families.help(name, this.#helpText(from, to))
     } else if (keyword === 'TYPE') {
       const type = (this.#strict ? openMetricsTypes : textTypes).get(body.toString('latin1', from, to))
-      if (type === undefined) return this.#fault('TYPE names no type of metrics')
+      if (type === undefined) return this.#fault('unknown metric type in TYPE')
       this.#families.type(name, type)
     } else {
       const unit = utf8Text(body, from, to)
       if (unit !== '' && !name.endsWith(`_${unit}`))
-        return this.#fault(`the metric's name does not end with its unit`)
+        return this.#fault(`the metric name does not end with its unit`)
       this.#families.unit(name, unit)
     }
     return this.#next(to)
@@ -379,14 +379,14 @@ export class PageReader {
   #noValue(): boolean {
     const at = this.#key.end
     const hasBraces = this.#body[at - 1] === close
-    return this.#fault(`no number stands behind ${hasBraces ? 'the labels' : 'the name'}`)
+    return this.#fault(`no number after ${hasBraces ? 'the labels' : 'the name'}`)
   }
 
   #noTimestamp(): boolean {
     return this.#fault(
       this.#strict
-        ? 'the timestamp is no number of seconds'
-        : 'the timestamp is no whole number of milliseconds',
+        ? 'the timestamp is not a number of seconds'
+        : 'the timestamp is not a whole number of milliseconds',
     )
   }
 

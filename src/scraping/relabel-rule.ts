@@ -90,7 +90,7 @@ const mostSources = 256
  * Returns all that is wrong with it where it is none.
  */
 export function compileRelabel(written: unknown): RelabelRule | readonly RelabelFault[] {
-  if (!isObject(written)) return [fault('', 'it is no relabelling rule', 'write keys such as source_labels')]
+  if (!isObject(written)) return [fault('', 'not a relabelling rule', 'use keys such as source_labels')]
   const faults: RelabelFault[] = []
   const rule = new WrittenRule(written, faults)
   const compiled = rule.compile()
@@ -137,11 +137,7 @@ class WrittenRule {
     for (const key of Object.keys(this.#fields)) {
       if (Object.hasOwn(defaults, key)) continue
       const meant = nearest(key, Object.keys(defaults))
-      this.#fault(
-        key.slice(0, 64),
-        'a relabelling rule has no such key',
-        meant ? `write ${meant}` : 'remove it',
-      )
+      this.#fault(key.slice(0, 64), 'unknown key of a relabelling rule', meant ? `use ${meant}` : 'remove it')
     }
   }
 
@@ -153,8 +149,8 @@ class WrittenRule {
     const meant = nearest(action, known)
     this.#fault(
       'action',
-      `${shown(written)} is no action`,
-      meant ? `write ${meant}` : `write one of ${known.join(', ')}`,
+      `${shown(written)} is not an action`,
+      meant ? `use ${meant}` : `use one of ${known.join(', ')}`,
     )
     return 'replace'
   }
@@ -166,7 +162,7 @@ class WrittenRule {
       return capturingRegExp(source)
     } catch (error) {
       const { message } = error as Error
-      this.#fault('regex', `${shown(source)} cannot be used: ${message}`, "write it in RE2's syntax")
+      this.#fault('regex', `invalid expression ${shown(source)}: ${message}`, 'use RE2 syntax')
       return { regexp: /(?!)/, groups: [] }
     }
   }
@@ -174,12 +170,12 @@ class WrittenRule {
   #sourceLabels(): readonly string[] {
     const written = this.#written('source_labels') ?? []
     if (!Array.isArray(written) || written.length > mostSources) {
-      this.#fault('source_labels', `it is no list of ${mostSources} names at most`, 'write [one, another]')
+      this.#fault('source_labels', `not a list of at most ${mostSources} names`, 'use [one, another]')
       return []
     }
     const strange = written.find(name => typeof name !== 'string' || !isLabelName(name))
     if (strange === undefined) return written as string[]
-    this.#fault('source_labels', `${shown(strange)} is no name of a label`, 'write names in quotes')
+    this.#fault('source_labels', `${shown(strange)} is not a label name`, 'put names in quotes')
     return []
   }
 
@@ -188,8 +184,8 @@ class WrittenRule {
     if (Number.isSafeInteger(written) && (written as number) >= 0) return written as number
     this.#fault(
       'modulus',
-      `${shown(written)} is no whole number below 2^53`,
-      'write the number of shards, such as 4',
+      `${shown(written)} is not a whole number below 2^53`,
+      'use the number of shards, such as 4',
     )
     return 1
   }
@@ -200,7 +196,7 @@ class WrittenRule {
     if (written === null) return ''
     if (typeof written === 'number' || typeof written === 'boolean') return String(written)
     if (typeof written === 'string' && isText(written)) return written
-    this.#fault(field, `${shown(written)} is no text`, 'write a text in quotes')
+    this.#fault(field, `${shown(written)} is not text`, 'put the text in quotes')
     return defaults[field] as string
   }
 
@@ -214,31 +210,31 @@ class WrittenRule {
     if (needsTarget && targetLabel === '')
       this.#fault(
         'target_label',
-        `${action} needs the name of a label`,
-        'write the label that it sets or compares',
+        `${action} requires a label name`,
+        'set it to the label to write or compare',
       )
     if (action === 'labelmap' && replacement === '')
-      this.#fault('replacement', 'labelmap needs a name', 'write $1, or leave the key out')
+      this.#fault('replacement', 'labelmap requires a name', 'use $1, or delete the key')
     if (action === 'hashmod') this.#checkHash(modulus)
     for (const field of Object.keys(defaults)) {
       if (field === 'action' || !this.#isChanged(field)) continue
       if (only !== undefined && !only.includes(field))
-        this.#fault(field, `${action} takes nothing but ${only.join(' and ')}`, 'remove it')
+        this.#fault(field, `${action} allows only ${only.join(' and ')}`, 'remove it')
       else if (field === 'replacement' && !replaces)
-        this.#fault(field, `${action} replaces by nothing but the value`, 'remove it')
+        this.#fault(field, `${action} does not allow a replacement`, 'remove it')
     }
   }
 
   #checkHash(modulus: number): void {
     if (modulus === 0)
-      this.#fault('modulus', 'hashmod needs a number above 0', 'write the number of shards, such as 4')
+      this.#fault('modulus', 'hashmod requires a number above 0', 'use the number of shards, such as 4')
     try {
       createHash('md5')
     } catch {
       this.#fault(
         'action',
-        'this runtime refuses MD5 (FIPS mode)',
-        "write `shard` of svc's own configuration",
+        'MD5 is not available in this runtime (FIPS mode)',
+        'use `shard` in the svc configuration instead',
       )
     }
   }

@@ -251,7 +251,7 @@ test('a target that does not answer is told as down, with its reason', async () 
     targets().map(({ target, errorType, error }) => [target.url, `${errorType}: ${error}`]),
   )
   assert.match(byUrl.get(`http://${address}/metrics`)!, /^http_status: .*500/)
-  assert.match(byUrl.get(`http://${bad}/metrics`)!, /^page: line 1: no number stands behind the name: a x$/)
+  assert.match(byUrl.get(`http://${bad}/metrics`)!, /^page: line 1: no number after the name: a x$/)
   assert.ok(of('up').every(({ value }) => value === 0))
   assert.equal(of('a').length, 0)
   assert.ok(manager.counts.failures >= 2)

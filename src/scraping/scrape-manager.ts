@@ -166,7 +166,7 @@ export class ScrapeManager {
     if (entry.isUpdating || entry.isClosed) return
     entry.isUpdating = true
     this.#updated(entry).catch(error => {
-      this.#options.log.error('targets of a job stay what they were', {
+      this.#options.log.error('cannot update the targets of a job; keeping the previous ones', {
         job: entry.job.name,
         error: errorText(error),
       })

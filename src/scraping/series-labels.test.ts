@@ -81,8 +81,8 @@ test('metric_relabel_configs see the name, and may change or drop the series', (
   assert.equal(of({ action: 'drop', source_labels: ['__name__'], regex: 'm' }), undefined)
   assert.equal(of({ action: 'keep', source_labels: ['a'], regex: '2' }), undefined)
   assert.equal(of({ action: 'labeldrop', regex: '.*' }), undefined)
-  assert.match(String(of({ action: 'labeldrop', regex: '__name__' })), /took the name of m: keep __name__/)
-  assert.match(String(of({ target_label: '__name__', replacement: '' })), /took the name of m/)
+  assert.match(String(of({ action: 'labeldrop', regex: '__name__' })), /removed the name of m; keep __name__/)
+  assert.match(String(of({ target_label: '__name__', replacement: '' })), /removed the name of m/)
 })
 
 test('external labels are added where there is none of the name', () => {
@@ -107,7 +107,7 @@ test('limits are those of Prometheus: with the name, in bytes, before external l
   assert.equal(typeof of({ labels: 3 }), 'object')
   assert.match(
     String(of({ labels: 2 })),
-    /^label_limit exceeded: a series of m has 3 labels, and 2 are allowed$/,
+    /^label_limit exceeded: a series of m has 3 labels; the limit is 2$/,
   )
   assert.equal(typeof of({ labelNameLength: 8 }), 'object')
   assert.match(

@@ -33,7 +33,7 @@ export function seriesLabels(
   const name = labels.get(nameLabel)
   if (name === undefined)
     return {
-      reason: `relabelling took the name of ${key.name.slice(0, 50)}: keep __name__, or drop the series`,
+      reason: `relabelling removed the name of ${key.name.slice(0, 50)}; keep __name__, or drop the series`,
     }
   const reason = limitFault(job.limits, name, labels)
   if (reason !== '') return { reason }
@@ -82,16 +82,16 @@ function addOver(labels: Map<string, string>, ofTarget: ReadonlyMap<string, stri
 function limitFault(limits: ScrapeLimits, name: string, labels: ReadonlyMap<string, string>): string {
   const of = `of ${name.slice(0, 50)}`
   if (limits.labels > 0 && labels.size > limits.labels)
-    return `label_limit exceeded: a series ${of} has ${labels.size} labels, and ${limits.labels} are allowed`
+    return `label_limit exceeded: a series ${of} has ${labels.size} labels; the limit is ${limits.labels}`
   if (limits.labelNameLength === 0 && limits.labelValueLength === 0) return ''
   for (const [label, value] of labels) {
     const shown = label.slice(0, 50)
     const nameLength = lengthBeyond(label, limits.labelNameLength)
     if (nameLength > 0)
-      return `label_name_length_limit exceeded: label ${shown} ${of} has ${nameLength} bytes, and ${limits.labelNameLength} are allowed`
+      return `label_name_length_limit exceeded: label ${shown} ${of} has ${nameLength} bytes; the limit is ${limits.labelNameLength}`
     const valueLength = lengthBeyond(value, limits.labelValueLength)
     if (valueLength > 0)
-      return `label_value_length_limit exceeded: the value of ${shown} ${of} has ${valueLength} bytes, and ${limits.labelValueLength} are allowed`
+      return `label_value_length_limit exceeded: the value of ${shown} ${of} has ${valueLength} bytes; the limit is ${limits.labelValueLength}`
   }
   return ''
 }

@@ -20,10 +20,10 @@ export interface Report {
 const told: readonly (readonly [name: string, unit: string, help: string, value: (of: Report) => number])[] =
   [
     ['up', '', 'Whether the last scrape succeeded.', ({ up }) => up],
-    ['scrape_duration_seconds', 's', 'How long the scrape took.', of => of.durationSeconds],
-    ['scrape_samples_scraped', '', 'Samples that the target told.', ({ samples }) => samples],
-    ['scrape_samples_post_metric_relabeling', '', 'Samples that relabelling left.', ({ kept }) => kept],
-    ['scrape_series_added', '', 'Series that were not there in the scrape before.', ({ added }) => added],
+    ['scrape_duration_seconds', 's', 'Duration of the scrape.', of => of.durationSeconds],
+    ['scrape_samples_scraped', '', 'Samples that the target exposed.', ({ samples }) => samples],
+    ['scrape_samples_post_metric_relabeling', '', 'Samples left after relabelling.', ({ kept }) => kept],
+    ['scrape_series_added', '', 'Series that were not in the previous scrape.', ({ added }) => added],
   ]
 
 /** What is told about each target; its labels are the target's own. */

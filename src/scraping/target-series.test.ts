@@ -244,7 +244,7 @@ test('a page that is refused changes nothing, and what ended comes back', async 
   await take('a 1\nb 2\n')
   told.take()
   await assert.rejects(take('a 1\nb 2\nc 3\n'), /more than 2 samples, .*sample_limit/)
-  await assert.rejects(take('a 1\nb x\n'), /^PageError: line 2: no number stands behind the name: b x$/)
+  await assert.rejects(take('a 1\nb x\n'), /^PageError: line 2: no number after the name: b x$/)
   await assert.rejects(take('a 1\n', 'application/vnd.google.protobuf'), PageError)
   assert.deepEqual(told.lines(), [])
   await series.end(timeUs)
@@ -339,14 +339,14 @@ test('a guess at the format, and lines that are left out, are told for as long a
   for (const n of [1, 2, 3])
     assert.equal(
       (await take(`a ${n}\nb{ 2\n`)).warning,
-      'a line was left out, the first of them line 2: a label has no name: b{ 2',
+      '1 line skipped, first line 2: a label has no name: b{ 2',
     )
   assert.equal((await take('a 1\n')).warning, '')
   for (const n of [1, 2])
     assert.equal(
       (await take(`a ${n}\nb{ 2\n`, 'text/html')).warning,
-      `the target's Content-Type "text/html" is none of metrics; the page is read as text format 0.0.4; \
-a line was left out, the first of them line 2: a label has no name: b{ 2`,
+      `Content-Type "text/html" is not a metrics format; parsed as text format 0.0.4; \
+1 line skipped, first line 2: a label has no name: b{ 2`,
     )
 })
 
@@ -386,7 +386,7 @@ test('a page whose series find no memory fails the scrape, and others go on', as
     lines(100_000, () => 'a 1\n'),
     lines(1000, i => `# TYPE a${i} gauge\n`).repeat(10),
   ])
-    await assert.rejects(bad.take(pageOf(large), timeUs), /no memory is left for its series.*limits\.memory/)
+    await assert.rejects(bad.take(pageOf(large), timeUs), /no memory left for its series.*limits\.memory/)
   assert.equal(room.bytes, held, 'what failed holds nothing')
   await good.take(pageOf(lines(100, i => `a{b="${i}"} 2\n`)), timeUs)
   assert.equal(room.bytes, held)

@@ -171,7 +171,7 @@ export class TargetSeries implements PageHolder {
   #hold(bytes: number): void {
     if (this.#closed || this.#room.hold(this, bytes)) return
     throw new PageError(
-      `no memory is left for its series: those of all targets may take ${this.#room.limitBytes} bytes, a target half of that; raise limits.memory, or reduce what the target exposes`,
+      `no memory left for its series: the limit is ${this.#room.limitBytes} bytes for all targets and half of that for one; raise limits.memory, or reduce the series of the target`,
     )
   }
 
@@ -313,7 +313,7 @@ export class TargetSeries implements PageHolder {
   #checkSamples({ job }: Target, kept: number): void {
     const { samples } = job.limits
     if (samples > 0 && kept > samples)
-      throw new PageError(`more than ${samples} samples, which is the limit of the job (sample_limit)`)
+      throw new PageError(`more than ${samples} samples, the limit of the job (sample_limit)`)
   }
 
   /** The resources of a page: those of the page before, where `target_info` says the same. */
@@ -452,10 +452,8 @@ function warningOf({ badLines, faults: [first] }: Page, contentType: string): st
   const verdict = formatOf(contentType, usualFormat)
   const warnings = 'guessed' in verdict && verdict.guessed !== '' ? [verdict.guessed] : []
   if (first !== undefined) {
-    const lines = badLines === 1 ? 'a line was' : `${badLines} lines were`
-    warnings.push(
-      `${lines} left out, the first of them line ${first.line}: ${first.reason}: ${first.excerpt}`,
-    )
+    const lines = badLines === 1 ? '1 line' : `${badLines} lines`
+    warnings.push(`${lines} skipped, first line ${first.line}: ${first.reason}: ${first.excerpt}`)
   }
   return warnings.join('; ')
 }

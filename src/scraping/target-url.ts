@@ -11,28 +11,29 @@ const hostAndPort = /^(?:\[[0-9A-Fa-f:.]+\]|[^\s\0-\x1f\x7f:/?#@[\]\\%"<>^`{|}]+
  * and `unix:/path/of/socket`.
  */
 export function addressFault(address: string, scheme: string): string {
-  if (address === '') return 'it has no __address__: tell one in the source, or set it by relabelling'
+  if (address === '') return 'no __address__; set it in the source or by relabelling'
   // What stands before the @ of a URL may be a password.
   const shown = `__address__ ${JSON.stringify(address.replace(/^.*@/s, '[REDACTED]@').slice(0, 128))}`
   if (scheme !== 'http' && scheme !== 'https')
-    return `__scheme__ ${JSON.stringify(scheme.slice(0, 32))} is not known: set http or https`
+    return `unknown __scheme__ ${JSON.stringify(scheme.slice(0, 32))}; use http or https`
   if (address.startsWith('unix:')) return socketFault(address.slice('unix:'.length), shown, scheme)
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(address))
-    return `${shown} is a URL: write host:port, and the rest as __scheme__ and __metrics_path__`
-  if (address.includes('/')) return `${shown} has a path: write it as __metrics_path__`
+    return `${shown} is a URL; use host:port, and set __scheme__ and __metrics_path__ for the rest`
+  if (address.includes('/')) return `${shown} has a path; set it as __metrics_path__`
   const match = hostAndPort.exec(address)
-  if (match === null) return `${shown} is no host with a port: write host:port, and IPv6 as [::1]:port`
+  if (match === null) return `${shown} is not host:port; write IPv6 as [::1]:port`
   const port = match[1] === undefined ? 1 : Number(match[1])
-  return port >= 1 && port <= 65_535 ? '' : `${shown} has no port from 1 to 65535`
+  return port >= 1 && port <= 65_535 ? '' : `${shown} has a port that is not 1 to 65535`
 }
 
 /** A colon would end the path where the URL is written. */
 function socketFault(path: string, shown: string, scheme: string): string {
-  if (scheme === 'https') return `${shown} is a socket, where only http is spoken: set __scheme__ to http`
-  if (!/^\/[^:\0]+$/.test(path)) return `${shown} is no socket: write unix:/path, without a colon in the path`
+  if (scheme === 'https') return `${shown} is a socket, which supports only http; set __scheme__ to http`
+  if (!/^\/[^:\0]+$/.test(path))
+    return `${shown} is not a socket; use unix:/path, without a colon in the path`
   return Buffer.byteLength(path) <= longestSocketPath
     ? ''
-    : `${shown} is longer than a socket's path can be (${longestSocketPath} bytes)`
+    : `${shown} is longer than a socket path can be (${longestSocketPath} bytes)`
 }
 
 /**

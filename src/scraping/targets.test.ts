@@ -89,8 +89,8 @@ test('a socket is an address', () => {
   assert.equal(urlOf('unix:/run/x.sock'), 'unix:/run/x.sock:/metrics')
   assert.equal(urlOf('unix:/run/x.sock', { params: { a: ['b'] }, metricsPath: '' }), 'unix:/run/x.sock:/?a=b')
   assert.deepEqual(labelsOf('unix:/run/x.sock'), { job: 'job', instance: 'unix:/run/x.sock' })
-  assert.match(urlOf('unix:/run/x:y'), /no socket: write unix:\/path/)
-  assert.match(urlOf('unix:x'), /no socket/)
+  assert.match(urlOf('unix:/run/x:y'), /not a socket; use unix:\/path/)
+  assert.match(urlOf('unix:x'), /not a socket/)
   assert.match(urlOf(`unix:/${'x'.repeat(108)}`), /107 bytes/)
   assert.match(urlOf('unix:/x', { scheme: 'https' }), /set __scheme__ to http/)
 })
@@ -101,24 +101,24 @@ test('what is no target says why, in words', () => {
     assert.equal(typeof found, 'string', String(target))
     assert.match(String(found), words)
   }
-  fault({ x: 'y' }, /no __address__: tell one in the source/)
-  fault('http://a/metrics', /"http:\/\/a\/metrics" is a URL: write host:port/)
-  fault('a/metrics', /has a path: write it as __metrics_path__/)
-  fault('::1', /is no host with a port: .*\[::1\]:port/)
-  fault('a:b', /is no host with a port/)
-  fault('a b', /is no host with a port/)
-  fault('u@a', /is no host with a port/)
-  fault('a\n', /is no host with a port/)
-  fault(':80', /is no host with a port/)
-  fault('a:0', /from 1 to 65535/)
-  fault('a:65536', /from 1 to 65535/)
-  fault({ __address__: 'a', __scheme__: 'ftp' }, /__scheme__ "ftp" is not known: set http or https/)
-  fault('a', /__scheme__ "" is not known/, {
+  fault({ x: 'y' }, /no __address__; set it in the source/)
+  fault('http://a/metrics', /"http:\/\/a\/metrics" is a URL; use host:port/)
+  fault('a/metrics', /has a path; set it as __metrics_path__/)
+  fault('::1', /is not host:port; .*\[::1\]:port/)
+  fault('a:b', /is not host:port/)
+  fault('a b', /is not host:port/)
+  fault('u@a', /is not host:port/)
+  fault('a\n', /is not host:port/)
+  fault(':80', /is not host:port/)
+  fault('a:0', /not 1 to 65535/)
+  fault('a:65536', /not 1 to 65535/)
+  fault({ __address__: 'a', __scheme__: 'ftp' }, /unknown __scheme__ "ftp"; use http or https/)
+  fault('a', /unknown __scheme__ ""/, {
     relabel: rules({ target_label: '__scheme__', replacement: '' }),
   })
   fault('a', /^relabelling$/, { relabel: rules({ action: 'drop', source_labels: ['__address__'] }) })
-  fault({ __address__: 'a', x: '\ud800' }, /value of x is no valid Unicode/)
-  fault({ __address__: 'a', '': 'x' }, /"" is no name of a label/)
+  fault({ __address__: 'a', x: '\ud800' }, /value of x is not valid Unicode/)
+  fault({ __address__: 'a', '': 'x' }, /"" is not a label name/)
 })
 
 test('labels can ask for another interval and timeout within bounds', () => {
@@ -129,15 +129,18 @@ test('labels can ask for another interval and timeout within bounds', () => {
   assert.deepEqual(times('30s', '5s'), [30_000, 5000])
   assert.deepEqual(times('1h30m', '500ms'), [5_400_000, 500])
   assert.deepEqual(times('', ''), [60_000, 10_000])
-  assert.match(String(times('soon', '5s')), /__scrape_interval__ "soon" is no duration: set one such as 30s/)
-  assert.match(String(times('1.5s', '1s')), /is no duration/)
+  assert.match(
+    String(times('soon', '5s')),
+    /__scrape_interval__ "soon" is not a duration; use one such as 30s/,
+  )
+  assert.match(String(times('1.5s', '1s')), /is not a duration/)
   assert.match(String(times('0', '1s')), /not between 100ms and 24d/)
   assert.match(String(times('1ms', '1ms')), /not between/)
   assert.match(String(times('30d', '1s')), /not between/)
   assert.match(String(times('30s', '0s')), /__scrape_timeout__ "0s" is not between 1ms/)
   assert.match(
     String(times('5s', '')),
-    /__scrape_timeout__ 10s is longer than __scrape_interval__ 5s: set a shorter/,
+    /__scrape_timeout__ 10s is longer than __scrape_interval__ 5s; set a shorter/,
   )
   const { targets } = targetsOf(scrapeJob({ intervalMs: 20, timeoutMs: 10 }), [group(['a'])])
   assert.equal(targets[0]?.intervalMs, 20)
@@ -217,7 +220,7 @@ test('beyond the limit there are none, and each says so', () => {
   assert.equal(targetsOf(job, [group(['a', 'b', 'b'])]).targets.length, 2)
   const { targets, dropped, droppedTotal } = targetsOf(job, [group(['a', 'b']), group(['c'])])
   assert.deepEqual([targets.length, droppedTotal], [0, 3])
-  assert.match(dropped[2]!.reason, /^target_limit exceeded: 3 targets, and 2 are allowed; raise target_limit/)
+  assert.match(dropped[2]!.reason, /^target_limit exceeded: 3 targets, the limit is 2; raise target_limit/)
   assert.equal(dropped[2]!.discovered.get('__address__'), 'c')
 })
 

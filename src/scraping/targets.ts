@@ -70,7 +70,7 @@ export function targetsOf(job: ScrapeJob, groups: Iterable<TargetGroup>, shard?:
   }
   const limit = job.limits.targets
   if (limit === 0 || targets.size <= limit) return { targets: [...targets.values()], dropped, droppedTotal }
-  const reason = `target_limit exceeded: ${targets.size} targets, and ${limit} are allowed; raise target_limit or drop some by relabelling`
+  const reason = `target_limit exceeded: ${targets.size} targets, the limit is ${limit}; raise target_limit or drop some by relabelling`
   for (const { discovered } of targets.values()) drop(reason, () => discovered)
   return { targets: [], dropped, droppedTotal }
 }
@@ -192,7 +192,7 @@ function timesOf(
   const fault =
     timeout <= interval
       ? ''
-      : `${timeoutLabel} ${durationText(timeout)} is longer than ${intervalLabel} ${durationText(interval)}: set a shorter timeout`
+      : `${timeoutLabel} ${durationText(timeout)} is longer than ${intervalLabel} ${durationText(interval)}; set a shorter timeout`
   return { intervalMs: interval, timeoutMs: timeout, fault }
 }
 
@@ -200,16 +200,17 @@ function timesOf(
 function timeBetween(label: string, text: string, leastMs: number): number | string {
   const ms = durationOf(text)
   const shown = `${label} ${JSON.stringify(text.slice(0, 64))}`
-  if (ms === undefined) return `${shown} is no duration: set one such as 30s or 1m30s`
+  if (ms === undefined) return `${shown} is not a duration; use one such as 30s or 1m30s`
   if (ms >= leastMs && ms <= mostIntervalMs) return ms
-  return `${shown} is not between ${durationText(leastMs)} and ${durationText(mostIntervalMs)}: set one that is`
+  return `${shown} is not between ${durationText(leastMs)} and ${durationText(mostIntervalMs)}`
 }
 
 function labelFault(labels: ReadonlyMap<string, string>): string {
   for (const [name, value] of labels) {
     if (!isLabelName(name))
-      return `${JSON.stringify(name.slice(0, 64))} is no name of a label: give it one of valid Unicode, or drop it by relabelling`
-    if (!isText(value)) return `the value of ${name.slice(0, 64)} is no valid Unicode: drop it by relabelling`
+      return `${JSON.stringify(name.slice(0, 64))} is not a label name: not valid Unicode; drop it by relabelling`
+    if (!isText(value))
+      return `the value of ${name.slice(0, 64)} is not valid Unicode; drop it by relabelling`
   }
   return ''
 }

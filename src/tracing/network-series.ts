@@ -266,7 +266,7 @@ const processIo = {
 const sums: readonly SumDesc[] = [
   {
     name: 'svc.network.connection.io',
-    description: 'Bytes of payload by TCP peer, retransmissions left out.',
+    description: 'Bytes of payload by TCP peer, without retransmissions.',
     unit: 'By',
     told: 'network.io.direction',
     points(series, add) {
@@ -289,7 +289,7 @@ const sums: readonly SumDesc[] = [
   },
   {
     name: 'svc.network.tcp.connect.failures',
-    description: 'Attempts of the process to connect that failed.',
+    description: 'Failed connection attempts of the process.',
     unit: '{connection}',
     told: 'error.type',
     points(series, add) {
@@ -298,13 +298,13 @@ const sums: readonly SumDesc[] = [
   },
   {
     name: 'svc.network.tcp.retransmits',
-    description: 'Segments that were sent again.',
+    description: 'Retransmitted segments.',
     unit: '{packet}',
     points: ({ attributes, retransmits }, add) => retransmits > 0 && add(attributes, retransmits),
   },
   {
     name: 'svc.network.tcp.resets',
-    description: 'Connections that were reset: by this side (transmit) or by the peer (receive).',
+    description: 'Connections reset by this side (transmit) or by the peer (receive).',
     unit: '{packet}',
     told: 'network.io.direction',
     points({ sending, receiving, resetsSent, resetsReceived }, add) {
@@ -325,7 +325,7 @@ const histograms: readonly HistogramDesc[] = [
   {
     name: 'svc.network.tcp.rtt',
     description:
-      'Smoothed round-trip times: at the end of each connection, and while it sends at most once a look.',
+      'Smoothed round-trip times: one at the end of each connection, and at most one per interval while it sends.',
     bounds: rttBounds,
     buckets: series => series.rttBuckets,
     sum: series => series.rttUs / 1e6,

@@ -39,14 +39,14 @@ const failures: MetricDeclaration = {
 }
 const clientTimes: MetricDeclaration = {
   name: 'traces_service_graph_request_client',
-  description: 'Duration of requests as the client sees it.',
+  description: 'Duration of requests, measured at the client.',
   unit: 's',
   kind: 'histogram',
   attributes,
 }
 const serverTimes: MetricDeclaration = {
   name: 'traces_service_graph_request_server',
-  description: 'Duration of requests as the server sees it.',
+  description: 'Duration of requests, measured at the server.',
   unit: 's',
   kind: 'histogram',
   attributes,

@@ -75,7 +75,7 @@ test('a fault on the bytes of one connection costs that connection, and nobody e
   const { sink, streams, seen } = failing({ connection: 7 })
   for (const connection of [7, 8]) sink.segment(segment(connection, get, true))
   assert.deepEqual([seen.missed, seen.refused], [[['internal_error', 1]], [7]])
-  assert.match(seen.lines, /a request was not read; please report this.*redis.*x is not iterable/)
+  assert.match(seen.lines, /cannot decode a request; please report this.*redis.*x is not iterable/)
   for (const connection of [8]) sink.segment(segment(connection, value, false))
   assert.deepEqual(
     [seen.asked, seen.ended, streams.underWay],

@@ -85,7 +85,7 @@ export class TracingSink {
 
   #failed(error: unknown, protocol: string): void {
     this.#options.drop('internal_error', 1)
-    this.#repeated('error', protocol, 'a request was not read; please report this', {
+    this.#repeated('error', protocol, 'cannot decode a request; please report this', {
       protocol,
       error: error instanceof Error ? (error.stack ?? error.message) : String(error),
     })

@@ -248,5 +248,5 @@ test('a program that ended has no frames, and a file without CPython is none', {
 
 test('a version that is not read says so', { skip: withoutOlderPython }, () => {
   const library = join(older!, 'lib/libpython3.10.so.1.0')
-  assert.equal(recognised(cpython, library).file, 'CPython 3.10 and older is not read in this version')
+  assert.equal(recognised(cpython, library).file, 'CPython 3.10 and older is not supported')
 })

@@ -25,7 +25,7 @@ export const cpython: RuntimeUnit = {
 }
 
 const gone: Frame = {
-  name: '[Python: the code was freed before it could be named]',
+  name: '[Python: code freed before it could be named]',
   file: '',
   line: 0,
   type: frameType,
@@ -52,7 +52,7 @@ function attach(memory: ProcessMemory, bias: number, file: PythonFile): RuntimeP
   const isKnown =
     memory.pointer(thread + layout.threadInterpreter) === main &&
     (lock === undefined || ownLock === undefined || memory.pointer(main + lock) === main + ownLock)
-  if (!isKnown) return `this build of CPython ${version} has another layout than the one that is known`
+  if (!isKnown) return `this build of CPython ${version} has an unknown layout`
   const python: PythonSettings = {
     runtime: lock === undefined ? runtime : main,
     currentThread: last,

@@ -26,7 +26,7 @@ export const v8: RuntimeUnit = {
 }
 
 const gone: Frame = {
-  name: '[JavaScript: the function was moved or freed before it could be named]',
+  name: '[JavaScript: function moved or freed before it could be named]',
   file: '',
   line: 0,
   type: frameType,

@@ -69,7 +69,7 @@ const headBytes = 56
 const mostStackBytes = 4 + 8
 
 const cutFrame: Frame = {
-  name: '[cut: there was no room for the smallest stacks of this profile]',
+  name: '[cut: no room for the smallest stacks of this profile]',
   file: '',
   line: 0,
 }
@@ -384,7 +384,7 @@ class KnownStacks {
     const known = this.#frames.get(frame)
     if (known !== undefined) return known
     const number = this.#trie.holdFrame(
-      frame.name || '[no name]',
+      frame.name || '[unnamed]',
       frame.file || (frame.mapping?.path ?? ''),
       frame.type ?? '',
     )

@@ -72,5 +72,5 @@ test('an agent that takes more CPU than it may makes fewer spans, says so, and c
   )
   assert.match(text, /^svc_cpu_limit_cores 0\.05$/m)
   assert.match(text, /^svc_cpu_lowered_steps\{part="spans"\} [1-9]/m)
-  assert.match(agent.logText(), /svc takes more CPU than it may: at most \d+ spans a second/)
+  assert.match(agent.logText(), /CPU usage of svc over limits.cpu: at most \d+ spans per second/)
 })

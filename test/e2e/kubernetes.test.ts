@@ -134,7 +134,7 @@ test('pods of a real API server', { skip: withoutKubeApiserver }, async t => {
 
   await t.test('without rights the reason names what to grant', async () => {
     await until('it is refused', waitMs, () => source.state.reason.includes('list pods'))
-    assert.equal(source.state.reason, 'agent may not list pods (403)')
+    assert.equal(source.state.reason, 'agent is not allowed to list pods (403)')
     assert.equal(source.state.hint, 'grant it get, list and watch on pods by a ClusterRole')
     const role = { metadata: { name: 'agent' }, rules: [] as object[] }
     const verbs = ['get', 'list', 'watch']

@@ -39,13 +39,13 @@ test('a run that was killed, crashed or asked to stop is known to the next one',
   await agent.exited
   agent = await start()
   assert.equal((await agent.document<Status>('/status')).last_run?.cause, 'unknown')
-  assert.match(agent.logText(), /the last run ended: it ended without a word/)
+  assert.match(agent.logText(), /last run ended abnormally: unknown cause/)
   agent.signal('SIGSEGV')
   await agent.exited
   supervisorSays('core-dump', 'dumped', 'SEGV')
   agent = await start()
   const last = (await agent.document<Status>('/status')).last_run
-  assert.deepEqual([last?.ended, last?.cause, last?.reason], ['fault', 'crash', 'it crashed (SIGSEGV)'])
+  assert.deepEqual([last?.ended, last?.cause, last?.reason], ['fault', 'crash', 'crashed (SIGSEGV)'])
   await agent.stop()
   agent = await start()
   assert.equal((await agent.document<Status>('/status')).last_run?.ended, 'clean')
@@ -76,7 +76,7 @@ test('a heap that was full is known for certain, and what the runtime reports of
   supervisorSays('core-dump', 'dumped', 'ABRT')
   const agent = await start()
   const last = (await agent.document<Status>('/status')).last_run
-  assert.deepEqual([last?.cause, last?.reason], ['heap_limit', 'the heap of the runtime was full'])
+  assert.deepEqual([last?.cause, last?.reason], ['heap_limit', 'JavaScript heap full'])
   assert.ok(!readdirSync(directory).includes('fatal.json'))
   await agent.stop()
 })

@@ -145,7 +145,7 @@ test('an invalid configuration is refused with every problem, and the old one go
   writeFileSync(agent.file, 'otlp:\n  endpiont: a:1\n  timeout: 5\nlog_level: loud\n')
   const { code, message, details } = await reload(agent)
   assert.equal(code, 400)
-  assert.match(message, /^cannot reload, the configuration is invalid: .*config\.yaml:2:3: otlp\.endpiont/)
+  assert.match(message, /^reload rejected: .*config\.yaml:2:3: otlp\.endpiont/)
   assert.deepEqual(
     details.problems.map(({ key, line }) => [key, line]),
     [
@@ -165,14 +165,14 @@ test('an invalid configuration is refused with every problem, and the old one go
   assert.match(told.reload.place, /config\.yaml:2:3$/)
   assert.match(told.reload.reason, /otlp\.endpiont: unknown key/)
   const degraded = told.degraded.find(({ subsystem }) => subsystem === 'reload')!
-  assert.match(degraded.reason, /^refused at \d{4}-\S+Z: .*config\.yaml:2:3/)
-  assert.match(degraded.hint, /svc validate names every mistake.*systemctl reload svc/)
+  assert.match(degraded.reason, /^rejected at \d{4}-\S+Z: .*config\.yaml:2:3/)
+  assert.match(degraded.hint, /svc validate lists all errors.*systemctl reload svc/)
   const ready = await agent.get('/ready')
   const { status, warnings = [] } = JSON.parse(ready.text) as { status: string; warnings?: string[] }
   assert.deepEqual([ready.status, status, warnings.length], [200, 'ready', 1])
   assert.match(
     warnings[0]!,
-    /^reload: refused at \S+Z, still running the previous configuration: .*config\.yaml:2:3; see svc status/,
+    /^reload: rejected at \S+Z; previous configuration still active: .*config\.yaml:2:3; see svc status/,
   )
   assert.doesNotMatch(warnings[0]!, /loud/)
   agent.configure({})
@@ -189,7 +189,10 @@ test('what cannot be applied is told with its part, and nothing of it is applied
   })
   const { code, message } = await reload(agent)
   assert.equal(code, 500)
-  assert.match(message, /cannot apply the configuration: .*\/nonexistent\/ca\.pem.*; the old one goes on/)
+  assert.match(
+    message,
+    /cannot apply the configuration: .*\/nonexistent\/ca\.pem.*; previous configuration still active/,
+  )
   const config = await agent.document<{ log_level: string }>('/config')
   assert.equal(config.log_level, 'info')
 })

@@ -269,7 +269,7 @@ test('hostile targets are named, and others are not touched', async () => {
     control: /line 1/,
     utf8: /line 1/,
     wide: /line 1/,
-    families: /no memory is left for its series/,
+    families: /no memory left for its series/,
   }
   let all: Awaited<ReturnType<typeof targetsOf>> = []
   // A busy host may cut one scrape or another short, and then another fault is named.

@@ -114,7 +114,7 @@ test('no error about a configuration holds a secret', async () => {
 })
 
 test('the log holds no secret, at level debug and after errors', async () => {
-  await until('export was tried', 20_000, () => agent.log.some(({ msg }) => /export fails/i.test(msg)))
+  await until('export was tried', 20_000, () => agent.log.some(({ msg }) => /export failed/i.test(msg)))
   agent.signal('SIGUSR1')
   await until('the status is logged', 20_000, () => agent.log.some(({ msg }) => msg === 'status'))
   checkNone(agent.logText(), 'the log')

@@ -122,11 +122,11 @@ test('what is excluded by its name or by a port of its own has neither spans nor
   const [byName] = await views(agent, `pid=${hidden[0]!.pid}`)
   assert.equal(byName?.service, 'hidden-till')
   assert.equal(byName.observed, false)
-  assert.equal(byName.reason, 'discovery.exclude[0] means it')
+  assert.equal(byName.reason, 'discovery.exclude[0] matches')
   const [byPort] = await views(agent, `port=${listed}`)
   assert.ok(byPort !== undefined && byPort.pid === hidden[1]!.pid)
   assert.equal(byPort.observed, false)
-  assert.equal(byPort.reason, 'discovery.exclude[1] means it')
+  assert.equal(byPort.reason, 'discovery.exclude[1] matches')
   const [observed] = await views(agent, `port=${visible}`)
   assert.equal(observed?.observed, true)
   assert.equal(observed.seen, true)
@@ -149,10 +149,10 @@ test('with entries of instrument only what they mean is observed', { skip }, asy
   assert.equal(telemetry.servedBy(left.pid!), 0)
 
   const [meant] = await views(agent, `pid=${shop.pids[0]}`)
-  assert.equal(meant?.reason, 'discovery.instrument[0] means it')
+  assert.equal(meant?.reason, 'discovery.instrument[0] matches')
   const [foreign] = await views(agent, `port=${other}`)
   assert.equal(foreign?.observed, false)
-  assert.equal(foreign.reason, 'no entry of discovery.instrument means it')
+  assert.equal(foreign.reason, 'no entry of discovery.instrument matches')
 })
 
 test('an application that exports spans of its own gets none here from then on, but metrics', {
@@ -185,7 +185,7 @@ test('an application that exports spans of its own gets none here from then on, 
   assert.equal((await agent.metrics()).sum('svc_spans_dropped_total', 'reason="instrumented"'), requests + 1)
   const [view] = await views(agent, `pid=${application.pid}`)
   assert.equal(view?.observed, false)
-  assert.match(view.reason, /exports spans of its own/)
+  assert.match(view.reason, /exports its own spans/)
 })
 
 test('a service that passes an export of spans on keeps its own', { skip }, async () => {
@@ -209,11 +209,11 @@ test('asking about a process does not make it one that was seen', { skip }, asyn
     const [view] = await views(agent, `pid=${quiet.pid}`)
     assert.equal(view?.observed, true)
     assert.equal(view.seen, false)
-    assert.match(view.notes.join(), /no call of a known protocol was seen yet/)
+    assert.match(view.notes.join(), /no call of a known protocol yet/)
     const [apart] = await views(agent, `port=${excluded}`)
     assert.ok(apart !== undefined && apart.pid === left.pid)
     assert.equal(apart.observed, false)
-    assert.match(apart.reason, /include_ports or exclude_ports leave its ports out/)
+    assert.match(apart.reason, /its ports are excluded by .*include_ports or exclude_ports/)
   }
   assert.deepEqual(await views(agent, 'pid=4194304'), [])
 })

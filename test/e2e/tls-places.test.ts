@@ -88,7 +88,7 @@ test("140 copies of a library leave a place for a neighbour, and neither their e
     await until('all places are taken', 30_000, async () => {
       const all = await found(agent)
       return all.some(({ reason }) =>
-        /^128 files are probed already, \d+ of them for user 65534/.test(reason),
+        /^limit of 128 probed files reached, \d+ of them for user 65534/.test(reason),
       )
     })
     await load([own], 0)

@@ -45,7 +45,7 @@ export function selectionFindings(parts: UiParts, subject: Subject): Finding[] {
 function unselected(parts: UiParts, { view }: Subject): Finding {
   const { reason } = view
   const { discovery } = parts.loaded().config
-  if (reason.startsWith('it exports spans'))
+  if (reason.startsWith('it exports its own spans'))
     return {
       topic,
       state: 'limited',

@@ -188,13 +188,12 @@ test('a reload that was refused is a warning of its own', () => {
   const reloads = () => ({
     lastSuccessful: false,
     lastAttemptMs: 0,
-    lastError:
-      'cannot reload, the configuration is invalid: svc.yaml:1:1: a: unknown key; the old one goes on',
+    lastError: 'reload rejected: svc.yaml:1:1: a: unknown key; previous configuration still active',
     hint: 'correct that',
   })
   const found = new Findings(partsOf({ traces: sent }, { reloads } as Partial<UiParts>)).of([], 0)
   const [finding] = found
   assert.equal(found.length, 1)
   assert.deepEqual([finding!.level, finding!.link, finding!.command], ['warn', '/ui/agent', 'svc validate'])
-  assert.match(finding!.text, /^Reload: refused at 1970-01-01T00:00:00\.000Z: .*; correct that\.$/)
+  assert.match(finding!.text, /^Reload: rejected at 1970-01-01T00:00:00\.000Z: .*; correct that\.$/)
 })

@@ -21,7 +21,7 @@ writeFileSync(
 const asNobody = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups']
 
 /** What a check says of which nothing is known, since it had no time. */
-const late = /not done within|no time was left for it|no answer within/
+const late = /timed out after|no time left in this scrape|no answer within/
 
 /** Runs `svc doctor` where `wrapper` puts it, again while a check of it is late. Returns what it says. */
 function doctor(wrapper: readonly string[], code: number): string {

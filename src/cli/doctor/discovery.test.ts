@@ -78,7 +78,7 @@ test('a container runtime is looked for below the root of the host', async t => 
     containerRuntime,
     { rootfs },
     'absent',
-    /^no Docker or Podman socket is there; no containerd socket is there$/,
+    /^no Docker or Podman socket found; no containerd socket found$/,
   )
   const answers = (url: string) => {
     if (url === '/version') return '{"ApiVersion":"1.41","Version":"20.10"}'
@@ -148,5 +148,5 @@ test('a cluster is well only when all that is asked for is granted', async t => 
   const asked = { kubernetes: { ...kubernetes, kubeconfig: kubeconfig(t, api.port), node_name: 'node-a' } }
   await check(cluster, asked, 'ok', /^1 pods of node node-a are being watched$/)
   api.conduct.forbidden.add('get namespaces')
-  await check(cluster, asked, 'silent', /may not get namespaces \(403\)/)
+  await check(cluster, asked, 'silent', /is not allowed to get namespaces \(403\)/)
 })

@@ -32,7 +32,7 @@ test('GPUs that are measured are named, one that is lost beside them, and a driv
       [...two, 'status 1 15'],
       [{ ok: 'driver 555.42: Stand-in' }, { fault: 'lost', detail: 'GPU 1 (Stand-in): GPU is lost' }],
     )
-    check(['devices 0'], [{ fault: 'absent', detail: 'the NVIDIA driver has no GPU' }])
+    check(['devices 0'], [{ fault: 'absent', detail: 'the NVIDIA driver reports no GPU' }])
     nvml.hang()
     check(two, [{ fault: 'silent', detail: 'it has not answered for 0.5 s' }], 500)
   } finally {

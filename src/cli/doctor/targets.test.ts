@@ -77,7 +77,7 @@ test('what hangs is waited for so long and no longer', async t => {
     4000,
     t,
     `scrape_configs: [{ job_name: slow, static_configs: [{ targets: ['${hanging}'] }] }]`,
-    /^down: slow: .*after \d+ ms it does not answer/,
+    /^down: slow: .*timed out after \d+ ms without a response/,
   )
 })
 

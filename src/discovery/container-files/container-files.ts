@@ -7,34 +7,34 @@ import { containerId, dockerContainer } from '../_docker-container.ts'
 import { containerdContainer, crioContainer, podmanContainer } from '../_oci-container.ts'
 
 export interface ContainerFilesOptions {
-  /** Where the host's root is mounted: all other directories are below it, and what is told is as the host sees it. */
+  /** Mount point of the host's root: all other directories are below it, and reported paths are those of the host. */
   readonly rootfs?: string
   /** `data-root` of Docker. */
   readonly dockerRoot?: string
   /** `graphroot` of Podman and CRI-O (containers-storage.conf(5)). */
   readonly storageRoots?: readonly string[]
-  /** Where the containers of containerd have their bundles: a directory for each of its namespaces. */
+  /** Bundle directories of containerd, with a subdirectory for each of its namespaces. */
   readonly bundleRoots?: readonly string[]
 }
 
 const dockerDefault = '/var/lib/docker'
 const storageDefaults = ['/var/lib/containers/storage']
-/** `state` of containerd, where distributions of Kubernetes have their own (k3s and RKE2, k0s, MicroK8s). */
+/** `state` of containerd, and of Kubernetes distributions with their own (k3s and RKE2, k0s, MicroK8s). */
 const bundleDefaults = [
   '/run/containerd',
   '/run/k3s/containerd',
   '/run/k0s/containerd',
   '/var/snap/microk8s/common/run/containerd',
 ].map(state => `${state}/io.containerd.runtime.v2.task`)
-/** Of the kubelet and of nerdctl. That of Docker, `moby`, has no names. */
+/** Namespaces of the kubelet and of nerdctl. `moby`, that of Docker, has no names. */
 const bundleNamespaces = ['k8s.io', 'default']
-/** The drivers of containers/storage that keep a directory for each container. */
+/** Drivers of containers/storage with a directory for each container. */
 const storageDrivers = ['overlay', 'vfs', 'btrfs', 'zfs']
 const maxBytes = 1024 * 1024
 
 /**
- * Reads what container runtimes keep on disk of a container, at once: one that lives for 50 ms has gone before a daemon
- * is asked for it. Tens of microseconds, where there is none as well.
+ * Reads the files of container runtimes synchronously: a container that lives for 50 ms is gone before a daemon
+ * can be queried. Takes tens of microseconds, also for an unknown container.
  */
 export class ContainerFiles {
   private readonly rootfs: string
@@ -49,14 +49,14 @@ export class ContainerFiles {
     this.bundleRoots = options.bundleRoots ?? bundleDefaults
   }
 
-  /** As the daemon tells it. */
+  /** Data directory as reported by the daemon. */
   setDockerRoot(dir: string): void {
     this.dockerRoot = dir
   }
 
-  /** The container of this number; undefined where no runtime knows it, or its files cannot be read. Never throws. */
+  /** Container of this ID; undefined if no runtime has it, or if its files cannot be read. Never throws. */
   find(id: string): Container | undefined {
-    // What is no number of a container must not become a part of a path.
+    // Anything but a container ID must not become part of a path.
     if (!containerId.test(id)) return undefined
     return this.ofDocker(id) ?? this.ofContainerd(id) ?? this.ofStorage(id)
   }
@@ -65,9 +65,9 @@ export class ContainerFiles {
     const dir = join(this.dockerRoot, 'containers', id)
     const description = this.object(join(dir, 'config.v2.json'))
     if (description === undefined) return undefined
-    // Only the driver json-file makes it; the description has the path as soon as the container has started.
+    // Only the driver json-file writes it; the description has the path once the container has started.
     const logPath = join(dir, `${id}-json.log`)
-    // As the daemon answers: how it is run stands in a file of its own.
+    // As the daemon answers: the host configuration is in a separate file.
     const whole = { ...description, HostConfig: this.object(join(dir, 'hostconfig.json')) }
     return dockerContainer(id, 'docker', whole, this.isThere(logPath) ? logPath : '')
   }
@@ -93,7 +93,7 @@ export class ContainerFiles {
         const annotations = this.annotations(join(userdata, 'config.json'))
         if (annotations === undefined) continue
         if (annotations['io.container.manager'] === 'cri-o') return crioContainer(id, annotations)
-        // Of the driver k8s-file; the journal, where logs go to by default, is no file.
+        // Of the driver k8s-file; the default driver, the journal, has no file.
         const logPath = join(userdata, 'ctr.log')
         return podmanContainer(id, this.listed(containers, id), this.isThere(logPath) ? logPath : '')
       }
@@ -101,7 +101,7 @@ export class ContainerFiles {
     return undefined
   }
 
-  /** Containers that do not outlive their end stand in a list of their own since containers/storage 1.46. */
+  /** Volatile containers are in a separate list since containers/storage 1.46. */
   private listed(containers: string, id: string): JsonObject | undefined {
     for (const list of ['containers.json', 'volatile-containers.json']) {
       const bytes = this.bytes(join(containers, list))
@@ -133,7 +133,7 @@ export class ContainerFiles {
 
 /**
  * The entry of a container in a list as Go writes it, without reading all others: `[{"id":"…","names":[…],…},{"id":…}]`.
- * What looks like a beginning inside of a text has its quotes escaped.
+ * Inside a string the same bytes would have escaped quotes.
  */
 function listEntry(list: Buffer, id: string): JsonObject | undefined {
   const start = list.indexOf(`{"id":"${id}"`)

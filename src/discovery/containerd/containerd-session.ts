@@ -22,21 +22,21 @@ const connectTimeoutMs = 5_000
 const meetMs = 5_000
 const questionMs = 10_000
 const listMs = 30_000
-/** All that a Kubernetes object of the greatest size can bring into a container, twice. */
+/** Twice the data that the largest Kubernetes object can add to a container. */
 const maxContainerBytes = 4 * 1024 * 1024
 const maxEventBytes = 1024 * 1024
-/** By then the daemon has begun to tell of events, which it says in no way. */
+/** Time until the daemon surely sends events, in milliseconds; it does not confirm the subscription. */
 const settleMs = 1_000
-/** containerd answers no more than one ping in five minutes; that it lives is seen by each list. */
+/** containerd accepts one ping in five minutes at most; each list shows that it is alive. */
 const keepaliveMs = 60 * 60_000
 
-/** Follows the containers of all namespaces of one containerd, but for those of Docker. */
+/** Reports the containers of all namespaces of one containerd, except those of Docker. */
 export class ContainerdSession implements RuntimeSession {
   private readonly client: GrpcClient
   private readonly stop = new AbortController()
   private readonly options: SessionOptions
   private readonly inspections: Inspections
-  /** Of each container that the daemon told of. */
+  /** Namespace by container ID. */
   private readonly namespaces = new Map<string, string>()
   private missed = true
   private leftOut = ''
@@ -84,7 +84,7 @@ export class ContainerdSession implements RuntimeSession {
       },
     }
     await this.client.follow(requestOf(methods.events, request(eventFilter)), stream, this.stop.signal)
-    throw new Error('it ended the stream of events')
+    throw new Error('the event stream ended')
   }
 
   private hear(message: Uint8Array): void {
@@ -110,13 +110,13 @@ export class ContainerdSession implements RuntimeSession {
     }
   }
 
-  /** Messages come one by one, so that the list may have any size; all namespaces have `listMs` together. */
+  /** Messages arrive one by one, so a list may have any size; all namespaces together have `listMs`. */
   private async list(all: boolean): Promise<void> {
     const before = [...this.options.known.keys()]
     const found = new Set<string>()
     const namespaces = readNamespaces(await this.ask(methods.namespaces))
     const endMs = performance.now() + listMs
-    let leftOut = namespaces.leftOut > 0 ? `${namespaces.leftOut} namespaces are left out` : ''
+    let leftOut = namespaces.leftOut > 0 ? `${namespaces.leftOut} namespaces left out` : ''
     for (const namespace of namespaces.names) {
       const stream = {
         maxMessageBytes: maxContainerBytes,
@@ -126,17 +126,17 @@ export class ContainerdSession implements RuntimeSession {
           if (found.size < maxContainers) {
             found.add(id)
             this.place(id, namespace)
-          } else leftOut = `of more than ${maxContainers} containers some are left out`
+          } else leftOut = `more than ${maxContainers} containers; the rest are left out`
         },
         missed: () => {
-          leftOut = `a container in ${namespace} has more than ${maxContainerBytes} bytes and is left out`
+          leftOut = `a container in ${namespace} is larger than ${maxContainerBytes} bytes and is left out`
         },
       }
       const wanted = requestOf(methods.list, request(), namespace, Math.max(1, endMs - performance.now()))
       await this.client.follow(wanted, stream, this.stop.signal)
     }
     this.leftOut = leftOut
-    // One that is left out is not gone.
+    // A container that was left out is not gone.
     this.inspections.reconcile(found, leftOut === '' ? before : [], all)
   }
 
@@ -145,7 +145,7 @@ export class ContainerdSession implements RuntimeSession {
     if (namespace === undefined) return undefined
     try {
       const answer = await this.ask(methods.container, request(id), namespace)
-      // Many have none; and names do not wait for a shim that hangs.
+      // Many have no task; and names do not wait for a hanging shim.
       const task = await this.ask(methods.task, request(id), namespace).then(readTask, () => noTask)
       return readContainer(id, answer, task)
     } catch (error) {

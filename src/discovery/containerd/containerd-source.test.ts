@@ -119,7 +119,7 @@ async function followed(t: TestContext, programs?: string): Promise<void> {
   await t.test('finds a daemon again that was killed, and loses and doubles none', async () => {
     await containerd.end('SIGKILL')
     await until('the loss is known', 30_000, () => !source.state.connected)
-    assert.match(source.state.reason, /lost|nobody listens/)
+    assert.match(source.state.reason, /lost|nothing listens/)
     assert.match(source.state.hint, /^start containerd again/)
     assert.deepEqual([...told.there.keys()], [web], 'what was known is kept')
     await containerd.run()

@@ -15,13 +15,15 @@ import { isSocketThere } from '../_socket.ts'
 import { ContainerdSession } from './containerd-session.ts'
 
 export interface ContainerdSourceOptions extends RuntimeSourceOptions {
-  /** Path of the one socket to ask; '': all usual ones below `rootfs`. */
+  /** Path of the only socket to use; '': all usual ones below `rootfs`. */
   readonly socketPath: string
-  /** Another runtime is there, whose containers may be all: a socket that may not be opened is no fault then. */
+  /**
+   * Whether another runtime responds, which may have all containers: a socket without permission is then not a fault.
+   */
   readonly isBeside: () => boolean
 }
 
-/** Of containerd itself, and where distributions of Kubernetes have their own (k3s and RKE2, k0s, MicroK8s). */
+/** Sockets of containerd, and of Kubernetes distributions with their own (k3s and RKE2, k0s, MicroK8s). */
 const usual = [
   '/run/containerd/containerd.sock',
   '/run/k3s/containerd/containerd.sock',
@@ -29,12 +31,14 @@ const usual = [
   '/var/snap/microk8s/common/run/containerd.sock',
 ]
 
-/** Whether a path names a socket of containerd, by the name that all of them have. */
+/** Whether a path is a containerd socket, by its usual file name. */
 export function isContainerdSocket(path: string): boolean {
   return path.endsWith('/containerd.sock')
 }
 
-/** Follows the containers of every containerd of this host: one of a distribution of Kubernetes lives beside the host's own. */
+/**
+ * Reports the containers of every containerd of this host: a Kubernetes distribution may run its own beside the host's.
+ */
 export class ContainerdSource {
   private readonly sources: readonly RuntimeSource<Place>[]
 
@@ -64,7 +68,7 @@ export class ContainerdSource {
     return this.sources.some(source => source.knows(id))
   }
 
-  /** Of all together. */
+  /** State of all of them together. */
   get state(): RuntimeState {
     const states = this.sources.map(({ state }) => state)
     const answering = states.filter(({ connected }) => connected)
@@ -89,30 +93,30 @@ function findSocket(path: string, isMeant: boolean): FoundPlaces<Place> {
   if (isSocketThere(path)) return { places: [{ name: path, isMeant }], reason: '', hint: '' }
   return {
     places: [],
-    reason: isMeant ? `there is no socket ${path}` : noSocket,
+    reason: isMeant ? `socket ${path} not found` : noSocket,
     hint: isMeant ? 'start containerd, or correct agent.discovery.docker.endpoint' : '',
   }
 }
 
-const noSocket = 'no containerd socket is there'
-const startAgain = 'start containerd again; what is known of its containers is kept until then'
+const noSocket = 'no containerd socket found'
+const startAgain = 'start containerd again; its known containers are kept until then'
 
 function containerdFault(path: string, error: unknown, wasReached: boolean, isBeside: () => boolean): Fault {
   const code = errorCode(error)
   const text = errorText(error)
   return faultOf(path, code, text, wasReached, {
     denied: {
-      reason: `this process may not open ${path} (${code}); container names are read from files instead`,
+      reason: `no permission to open ${path} (${code}); container names are read from files instead`,
       hint: isBeside()
         ? ''
-        : 'run svc as root, or give the socket to the group of its user: gid below [grpc] in /etc/containerd/config.toml',
+        : 'run svc as root, or give the socket to the group of its user: gid under [grpc] in /etc/containerd/config.toml',
     },
-    absent: 'start containerd, or delete the socket that it left behind',
+    absent: 'start containerd, or delete the stale socket',
     daemon: 'containerd',
     startAgain,
     strange: {
-      reason: `${path} does not answer as containerd does: ${text}`,
-      hint: `see whether "ctr --address ${path} version" answers on this host`,
+      reason: `${path} does not answer like containerd: ${text}`,
+      hint: `check that "ctr --address ${path} version" works on this host`,
     },
   })
 }

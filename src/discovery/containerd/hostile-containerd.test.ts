@@ -78,7 +78,7 @@ test('who does not answer as containerd does is told with a reason, once', async
       /ended within a message/,
     ],
     [daemon => (daemon.conduct.events = stream => refuse(stream, 7)), /PERMISSION_DENIED/],
-    [daemon => (daemon.conduct.events = stream => answer(stream)), /ended the stream of events/],
+    [daemon => (daemon.conduct.events = stream => answer(stream)), /event stream/],
     [
       daemon => (daemon.conduct.events = stream => answer(stream, Buffer.from([0x22, 0x7f]))),
       /a message of the stream cannot be read/,
@@ -111,7 +111,7 @@ test('who does not speak gRPC, and who hangs, is told as such', async t => {
       () => source.state.reason !== '',
     )
     assert.match(source.state.reason, reason)
-    assert.match(source.state.hint, /^see whether "ctr --address .* version" answers on this host$/)
+    assert.match(source.state.hint, /^check that "ctr --address .* version" works on this host$/)
     source.stop()
   }
   const http1 = createHttp1((_, response) => response.end())
@@ -134,10 +134,10 @@ test('a socket that is nowhere is no fault, and one that was named is', async t 
   const nowhere = follow(t, { rootfs: dir })
   assert.deepEqual(
     [nowhere.source.state.reason, nowhere.source.state.hint, nowhere.logged.length],
-    ['no containerd socket is there', '', 0],
+    ['no containerd socket found', '', 0],
   )
   const named = follow(t, { socketPath: join(dir, 'containerd.sock') })
-  assert.equal(named.source.state.reason, `there is no socket ${dir}/containerd.sock`)
+  assert.equal(named.source.state.reason, `socket ${dir}/containerd.sock not found`)
   assert.match(named.source.state.hint, /agent\.discovery\.docker\.endpoint/)
   assert.equal(named.logged.length, 1)
 })
@@ -192,7 +192,7 @@ test('a container that is too large keeps no other, and none of them goes for it
   await until('all are told', 20_000, () => told.there.size === 3)
   const huge = { 'x-env': 'x'.repeat(5 * 2 ** 20) }
   daemon.containers = [{ id: idOf(2), namespace: 'default', annotations: huge }, daemon.containers[2]!]
-  await until('it is told', 20_000, () => source.state.reason.includes('more than 4194304 bytes'))
+  await until('it is told', 20_000, () => source.state.reason.includes('larger than 4194304 bytes'))
   assert.deepEqual([source.state.connected, source.state.hint], [true, ''])
   assert.equal(told.there.size, 3)
   daemon.tell('/containers/update', 'default', idOf(2))

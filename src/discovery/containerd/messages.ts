@@ -1,4 +1,4 @@
-// The few messages of containerd's API that are read and written (containerd, api/services and api/events, 1.2 to 2.x).
+// The messages of containerd's API that svc reads and writes (containerd, api/services and api/events, 1.2 to 2.x).
 
 import { type JsonObject, objectOf, parseObject } from '../../lib/json-fields.ts'
 import { fieldKey, Reader, WireType, Writer } from '../../lib/protobuf.ts'
@@ -15,17 +15,17 @@ export const methods = {
   events: '/containerd.services.events.v1.Events/Subscribe',
 } as const
 
-/** Of Docker, which tells of its containers itself: one for containers, one for plugins. */
+/** Namespaces of Docker, whose API reports its containers: one for containers, one for plugins. */
 const dockersNamespaces = new Set(['moby', 'plugins.moby'])
-/** As containerd allows them (pkg/identifiers): it goes into a header. */
+/** Form of valid namespaces (containerd, pkg/identifiers); they become header values. */
 const namespaceForm = /^[A-Za-z0-9][A-Za-z0-9._-]{0,75}$/
 const maxNamespaces = 256
-/** Of an id, a name, a reference of an image. */
+/** Maximum size of an ID, a name or an image reference. */
 const maxTextBytes = 1_024
-/** The part of the CRI keeps here what it knows of a container besides. */
+/** Extension with the metadata of the CRI plugin. */
 const criExtension = 'io.cri-containerd.container.metadata'
 
-/** A request of texts in its first field: of an id, of filters, of nothing. */
+/** A request with strings in its first field: an ID, filters, or none. */
 export function request(...texts: string[]): Uint8Array {
   const out = new Writer(256)
   for (const text of texts) out.string(textKey, text)
@@ -34,7 +34,7 @@ export function request(...texts: string[]): Uint8Array {
 
 const textKey = fieldKey(1, WireType.bytes)
 
-/** What happens to containers, without what happens within them. */
+/** Filter for events of containers, without those of processes inside. */
 export const eventFilter = 'topic~="^/(containers/|tasks/(start|exit|paused|resumed)$)"'
 const changing = new Set(
   ['/containers/create', '/containers/update', '/tasks/start', '/tasks/exit', '/tasks/paused'].concat(
@@ -43,14 +43,14 @@ const changing = new Set(
 )
 const ending = '/containers/delete'
 
-// All below throw a RangeError where the bytes are no message.
+// All functions below throw a RangeError if the bytes are not a message.
 
-/** `1.6.20`; '' where none is told. */
+/** Version such as `1.6.20`; '' if not reported. */
 export function readVersion(message: Uint8Array): string {
   return textAt(message, 1)
 }
 
-/** Those of others than Docker. */
+/** Namespaces, without those of Docker. */
 export function readNamespaces(message: Uint8Array): { readonly names: string[]; readonly leftOut: number } {
   const names: string[] = []
   let leftOut = 0
@@ -63,7 +63,7 @@ export function readNamespaces(message: Uint8Array): { readonly names: string[];
   return { names, leftOut }
 }
 
-/** The id in a message of the list. */
+/** Container ID in a message of the list. */
 export function readListedId(message: Uint8Array): string {
   return textAt(bytesAt(message, 1), 1)
 }
@@ -71,11 +71,11 @@ export function readListedId(message: Uint8Array): string {
 export interface ContainerdEvent {
   readonly namespace: string
   readonly id: string
-  /** It is no more. */
+  /** The container was removed. */
   readonly gone: boolean
 }
 
-/** What an envelope tells; undefined where it changes nothing that is told of a container. */
+/** Event in an envelope; undefined if it does not change a reported container. */
 export function readEvent(message: Uint8Array): ContainerdEvent | undefined {
   const namespace = textAt(message, 2)
   const topic = textAt(message, 3)
@@ -83,12 +83,12 @@ export function readEvent(message: Uint8Array): ContainerdEvent | undefined {
   if (!isWanted(namespace) || (!gone && !changing.has(topic))) return undefined
   const event = bytesAt(bytesAt(message, 4), 2)
   const id = textAt(event, 1)
-  // A program that was started within it, as a probe of its health.
+  // The end of a program started inside, such as a health probe.
   if (topic === '/tasks/exit' && textAt(event, 2) !== id) return undefined
   return { namespace, id, gone }
 }
 
-/** How a container runs. */
+/** State of the main process of a container. */
 export interface Task {
   /** As in `Container`. */
   readonly pid: number
@@ -109,7 +109,7 @@ export function readTask(message: Uint8Array): Task {
   return { pid: state === 'stopped' || pid > 0xffff_ffff ? 0 : pid, state }
 }
 
-/** What an answer of `Containers/Get` tells of a container, and its task. */
+/** Container from an answer of `Containers/Get` and its task. */
 export function readContainer(id: string, message: Uint8Array, { pid, state }: Task): Container {
   let image = ''
   let spec: JsonObject = {}
@@ -141,7 +141,7 @@ function isWanted(namespace: string): boolean {
   return namespaceForm.test(namespace) && !dockersNamespaces.has(namespace)
 }
 
-/** The object in JSON that a google.protobuf.Any holds. */
+/** JSON object in a google.protobuf.Any. */
 function objectIn(any: Uint8Array): JsonObject {
   const value = bytesAt(any, 2)
   return parseObject(Buffer.from(value.buffer, value.byteOffset, value.length)) ?? {}
@@ -151,13 +151,13 @@ function textAt(message: Uint8Array, wanted: number, mostBytes?: number): string
   return textOf(bytesAt(message, wanted), mostBytes)
 }
 
-/** '' where it is longer. */
+/** Text of the bytes; '' if longer than `mostBytes`. */
 function textOf(bytes: Uint8Array, mostBytes = maxTextBytes): string {
   if (bytes.length > mostBytes) return ''
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8')
 }
 
-/** The last field of this number, as a reader of protobuf takes it; empty where there is none. */
+/** Last field of this number, as protobuf readers use; empty if missing. */
 function bytesAt(message: Uint8Array, wanted: number): Uint8Array {
   let found: Uint8Array = empty
   eachField(message, (field, value) => {

@@ -2,32 +2,32 @@ import { objectOf, parseObject, textOf } from '../../lib/json-fields.ts'
 import type { Container } from '../../model/entity.ts'
 import { containerId, dockerContainer } from '../_docker-container.ts'
 
-/** Something happened to a container. */
+/** A change of a container. */
 export interface ContainerEvent {
   readonly id: string
-  /** It is no more. */
+  /** The container was removed. */
   readonly gone: boolean
-  /** What the event tells of it, of an image and a name at most: for one that is gone before anybody can ask. */
+  /** Data in the event, at most an image and a name: for a container that is gone before it can be read. */
   readonly seen: Container
 }
 
-/** What changes what there is to tell of a container: Docker's words, and those that Podman has besides. */
+/** Actions that change a reported container: those of Docker, and more of Podman. */
 const changing = new Set(
   'create init start restart rename update die died stop kill oom pause unpause health_status restore sync'.split(
     ' ',
   ),
 )
-/** Podman has said `remove` up to version 4. */
+/** Podman sends `remove` up to version 4. */
 const ending = new Set(['destroy', 'remove'])
 
-/** Beside labels, an image and a name, events have these attributes. */
+/** Attributes of events that are not labels, apart from image and name. */
 const noLabels = new Set(['oldName', 'exitCode', 'signal', 'containerExitCode', 'podId', 'execDuration'])
 
-/** What a line of `GET /events` tells (Docker Engine API); undefined where it changes nothing, or is no such line. */
+/** Event in a line of `GET /events` (Docker Engine API); undefined for a line without a relevant event. */
 export function containerEvent(line: Buffer, runtime: string): ContainerEvent | undefined {
   const event = parseObject(line)
   if (event === undefined || event.Type !== 'container') return undefined
-  // As `health_status: healthy`. At each check of the health there are three of `exec_…`, which change nothing.
+  // Such as `health_status: healthy`. Each health check adds three `exec_…` events without a change.
   const action = textOf(event.Action).split(':', 1)[0]!
   const gone = ending.has(action)
   if (!gone && !changing.has(action)) return undefined

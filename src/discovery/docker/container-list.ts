@@ -1,9 +1,9 @@
 import { maxContainers } from '../_inspections.ts'
 
 /**
- * The containers in an answer to `GET /containers/json`. Only their numbers are taken, without making objects of all
- * the rest: the list of a large host has megabytes. The value of a label can hold none of them, as JSON escapes its
- * quotes; a label that is called `Id` costs a question for a container that is not there.
+ * Container IDs in an answer to `GET /containers/json`. Only the IDs are read, without making objects of all
+ * the rest: the list of a large host has megabytes. A label value cannot contain one, as JSON escapes its
+ * quotes; a label with the name `Id` costs a request for a container that does not exist.
  */
 export function listedContainers(answer: Buffer): Set<string> | undefined {
   const text = answer.toString('latin1')

@@ -95,10 +95,10 @@ test('a Docker daemon', { skip: withoutDocker }, async t => {
     await check('client', verify, /^answers at https:\/\/127\.0\.0\.1:\d+$/)
     await check('client', { DOCKER_TLS: '1' }, /^answers at https/)
     await check('client', {}, /HTTP 400 .*DOCKER_TLS_VERIFY/s)
-    await check('other', verify, /cannot be asked over TLS: .*DOCKER_CERT_PATH/s)
+    await check('other', verify, /cannot connect to the daemon .* over TLS: .*DOCKER_CERT_PATH/s)
     await check('', { ...verify, DOCKER_CERT_PATH: '/nowhere' }, /cannot read ca_file \/nowhere\/ca\.pem/)
     copyFileSync(file('stranger.pem'), join(directory, 'ca.pem'))
-    await check('', verify, /cannot be asked over TLS: .*CA/s)
+    await check('', verify, /cannot connect to the daemon .* over TLS: .*CA/s)
   })
 
   await t.test('tells of what happens to a container', async () => {
@@ -163,7 +163,7 @@ test('a Docker daemon', { skip: withoutDocker }, async t => {
     await becomes('doomed is told', () => told.named('doomed') !== undefined)
     await dockerd.end('SIGKILL')
     await until('the loss is known', 30_000, () => !source.state.connected)
-    assert.match(source.state.reason, /lost|nobody listens/)
+    assert.match(source.state.reason, /lost|nothing listens/)
     assert.notEqual(source.state.hint, '')
     assert.deepEqual([...told.there.keys()].sort(), [early, doomed].sort(), 'what was known is kept')
     await dockerd.run()

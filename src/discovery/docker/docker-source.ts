@@ -11,13 +11,13 @@ import { findEngines } from './engine-places.ts'
 import { EngineSession } from './engine-session.ts'
 
 export interface DockerSourceOptions extends RuntimeSourceOptions {
-  /** As the client of Docker takes it; '': that of `$DOCKER_HOST`, Docker's or Podman's, whichever answers first. */
+  /** Address in the form of the Docker client; '': `$DOCKER_HOST`, or the first of Docker and Podman that responds. */
   readonly endpoint: string
-  /** Left out: this process's. */
+  /** Environment; that of this process if omitted. */
   readonly env?: Readonly<Record<string, string | undefined>>
 }
 
-/** Follows the containers of Docker, or of Podman by its socket that speaks as Docker's does. */
+/** Reports the containers of Docker, or of Podman by its Docker-compatible API. */
 export class DockerSource extends RuntimeSource<EnginePlace> {
   constructor(options: DockerSourceOptions) {
     const { endpoint, rootfs = '/', env } = options
@@ -31,31 +31,31 @@ export class DockerSource extends RuntimeSource<EnginePlace> {
   }
 }
 
-const startAgain = 'start Docker or Podman again; what is known of their containers is kept until then'
+const startAgain = 'start Docker or Podman again; their known containers are kept until then'
 
 function engineFault({ name, socketPath }: EnginePlace, error: unknown, wasReached: boolean): Fault {
   const { code, message, isTls } = error instanceof EngineError ? error : new EngineError(errorText(error))
   if (isTls)
     return {
-      reason: `the daemon at ${name} cannot be asked over TLS: ${message}`,
-      hint: 'put ca.pem, cert.pem and key.pem of a client into the directory that DOCKER_CERT_PATH names',
+      reason: `cannot connect to the daemon at ${name} over TLS: ${message}`,
+      hint: 'put ca.pem, cert.pem and key.pem of a client into the directory in DOCKER_CERT_PATH',
     }
   const isRemote = socketPath === ''
   return faultOf(name, code, message, wasReached, {
     denied: {
-      reason: `this process may not open ${name} (${code})`,
-      hint: 'run svc as root, or add its user to the group of the socket (docker)',
+      reason: `no permission to open ${name} (${code})`,
+      hint: "run svc as root, or add its user to the socket's group (docker)",
     },
     absent: isRemote
       ? 'start Docker, or correct DOCKER_HOST or agent.discovery.docker.endpoint'
-      : 'start Docker or Podman, or delete the socket that it left behind',
+      : 'start Docker or Podman, or delete the stale socket',
     daemon: 'the daemon',
     startAgain,
     strange: {
-      reason: `the daemon at ${name} does not answer as Docker does: ${message}`,
+      reason: `the daemon at ${name} does not answer like Docker: ${message}`,
       hint: isRemote
-        ? 'correct DOCKER_HOST or agent.discovery.docker.endpoint; of a daemon with TLS set DOCKER_TLS_VERIFY and DOCKER_CERT_PATH'
-        : 'see whether "docker ps" or "podman ps" answers on this host, and correct agent.discovery.docker.endpoint',
+        ? 'correct DOCKER_HOST or agent.discovery.docker.endpoint; for a daemon with TLS, set DOCKER_TLS_VERIFY and DOCKER_CERT_PATH'
+        : 'check that "docker ps" or "podman ps" works on this host, and correct agent.discovery.docker.endpoint',
     },
   })
 }

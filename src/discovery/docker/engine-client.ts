@@ -8,14 +8,14 @@ import { parseObject, textOf } from '../../lib/json-fields.ts'
 import { LineSplitter } from '../../lib/line-splitter.ts'
 import type { Place } from '../_runtime-source.ts'
 
-/** A question that got no answer, or none of use. */
+/** A request without a usable answer. */
 export class EngineError extends Error {
   override readonly name = 'EngineError'
-  /** Of the answer; 0: there was none. */
+  /** HTTP status; 0 without an answer. */
   readonly status: number
-  /** What the system says of a connection that failed, as `EACCES`; '' where it did not. */
+  /** System error code of a failed connection, such as `EACCES`; '' if there is none. */
   readonly code: string
-  /** The two sides do not trust each other. */
+  /** TLS failed. */
   readonly isTls: boolean
 
   constructor(message: string, more: Details = {}) {
@@ -41,32 +41,32 @@ export interface EngineQuestion {
 
 export interface EngineStream {
   readonly path: string
-  /** For the head of the answer; what comes after it may take for ever. */
+  /** Timeout for the response headers, in milliseconds; the body has no time limit. */
   readonly timeoutMs: number
-  /** Longer lines are left out. */
+  /** Maximum line length; longer lines are skipped. */
   readonly maxLineBytes: number
   line(bytes: Buffer): void
-  /** Lines were left out. */
+  /** Called after skipped lines. */
   missed(): void
-  /** After the beginning: no line comes any more. */
+  /** Called when a started stream ends. */
   ended(error: EngineError): void
 }
 
-/** Of the reason that comes with an answer of another status. */
+/** Maximum size of an error body. */
 const maxReasonBytes = 4096
 
-/** A Unix socket (`socketPath`), or a port, with TLS or without. */
+/** A Unix socket (`socketPath`), or a TCP port with or without TLS. */
 export interface EnginePlace extends Place, Pick<DialerOptions, 'host' | 'port' | 'tls'> {
-  /** '': it is a port. */
+  /** '' for a TCP port. */
   readonly socketPath: string
 }
 
 const connectTimeoutMs = 5_000
 
-/** Asks a daemon that speaks Docker's Engine API. Each question has a connection of its own. */
+/** Client of the Docker Engine API. Each request has its own connection. */
 export class EngineClient {
   private readonly dialer: Dialer
-  /** Who is asked, as HTTP names it. */
+  /** Value of the Host header. */
   private readonly host: string
   private readonly closing = new AbortController()
 
@@ -77,7 +77,7 @@ export class EngineClient {
     setMaxListeners(0, this.closing.signal)
   }
 
-  /** The whole body of an answer of status 200. Rejects with an `EngineError`. */
+  /** Whole body of an answer with status 200. Rejects with an `EngineError`. */
   async ask({ path, maxBytes, timeoutMs }: EngineQuestion): Promise<Buffer> {
     const endMs = performance.now() + timeoutMs
     const answer = await this.open(path, timeoutMs)
@@ -87,7 +87,7 @@ export class EngineClient {
     })
   }
 
-  /** Resolves when an answer of status 200 has begun, and calls `ended` once afterwards. */
+  /** Resolves at the start of an answer with status 200, and calls `ended` once afterwards. */
   async follow({ path, timeoutMs, maxLineBytes, line, missed, ended }: EngineStream): Promise<void> {
     const answer = await this.open(path, timeoutMs)
     const splitter = new LineSplitter(maxLineBytes)
@@ -98,11 +98,11 @@ export class EngineClient {
       if (splitter.tooLong > tooLong) missed()
       tooLong = splitter.tooLong
     })
-    answer.once('end', () => fail('the daemon ended the stream of events'))
-    answer.once('error', error => fail(`the answer to ${path} broke off: ${error.message}`))
+    answer.once('end', () => fail('the daemon ended the event stream'))
+    answer.once('error', error => fail(`the answer to ${path} was cut off: ${error.message}`))
   }
 
-  /** Ends all that is under way, and refuses more. */
+  /** Cancels requests in flight, and rejects new ones. */
   close(): void {
     this.closing.abort()
     this.dialer.close()
@@ -122,19 +122,19 @@ export class EngineClient {
 }
 
 function tooLate(path: string, timeoutMs: number): EngineError {
-  return new EngineError(`no answer to ${path} came within ${timeoutMs} ms`)
+  return new EngineError(`no answer to ${path} within ${timeoutMs} ms`)
 }
 
 function engineError(fault: HttpFault): EngineError {
   const { cause, message } = fault
-  if (fault.why === 'stopped') return new EngineError('nobody asks any more')
+  if (fault.why === 'stopped') return new EngineError('the request was cancelled')
   const code = errorCode(cause)
-  // A daemon that does not trust us may say so after the handshake (RFC 8446, section 4.4.2.4).
+  // A daemon that rejects our certificate may report it after the handshake (RFC 8446, section 4.4.2.4).
   const isTls = cause instanceof ConnectError ? cause.type === 'tls' : code.startsWith('ERR_SSL_')
   return new EngineError(message, { code, isTls, cause })
 }
 
-/** Docker says in JSON why it refuses (`{"message": "…"}`). */
+/** Error answers of Docker have a reason in JSON (`{"message": "…"}`). */
 async function refusal(answer: IncomingMessage, path: string, timeoutMs: number): Promise<EngineError> {
   const status = answer.statusCode ?? 0
   // The status says enough where the rest does not come.

@@ -37,7 +37,7 @@ test('the daemon that the environment names is asked first, then each usual sock
   check('tcp://10.0.0.5', ['http://10.0.0.5:2375', ...usual])
   const { places, reason, hint } = findEngines('', rootfs, { DOCKER_HOST: 'unix:///nowhere/docker.sock' })
   assert.equal(places.length, 2)
-  assert.equal(reason, 'there is no socket /nowhere/docker.sock, which DOCKER_HOST names')
+  assert.equal(reason, 'socket /nowhere/docker.sock from DOCKER_HOST not found')
   assert.equal(hint, 'start Docker or Podman, or correct DOCKER_HOST')
 })
 

@@ -8,15 +8,15 @@ import type { FoundPlaces } from '../_runtime-source.ts'
 import { isSocketThere } from '../_socket.ts'
 import type { EnginePlace } from './engine-client.ts'
 
-/** Where Docker and Podman listen (dockerd(8), podman-system-service(1)), in the order in which they are asked. */
+/** Sockets of Docker and Podman (dockerd(8), podman-system-service(1)), in the order of attempts. */
 const usual = ['/run/docker.sock', '/var/run/docker.sock', '/run/podman/podman.sock']
 const endpointKey = 'agent.discovery.docker.endpoint'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * The places to ask that there are now. `endpoint` is an address as the client of Docker takes it; '' for that of
- * `$DOCKER_HOST` and the usual sockets, which are looked for below `rootfs`.
+ * Addresses that exist now. `endpoint` is an address in the form of the Docker client; '' for that of
+ * `$DOCKER_HOST` and the usual sockets below `rootfs`.
  */
 export function findEngines(
   endpoint: string,
@@ -35,12 +35,12 @@ export function findEngines(
     seen.add(real)
   }
   if (meant.hint !== '' || places.length > 0) return { ...meant, places }
-  return { places, reason: 'no Docker or Podman socket is there', hint: '' }
+  return { places, reason: 'no Docker or Podman socket found', hint: '' }
 }
 
 const nothing: FoundPlaces<EnginePlace> = { places: [], reason: '', hint: '' }
 
-/** An address that somebody wrote. */
+/** A configured address. */
 function named(written: string, key: string, env: Environment): FoundPlaces<EnginePlace> {
   const address = parseDockerAddress(written)
   const shown = shownDockerAddress(written)
@@ -53,12 +53,12 @@ function named(written: string, key: string, env: Environment): FoundPlaces<Engi
     return { places: [place], reason: '', hint: '' }
   return {
     places: [],
-    reason: `there is no socket ${place.socketPath}, which ${key} names`,
+    reason: `socket ${place.socketPath} from ${key} not found`,
     hint: `start Docker or Podman, or correct ${key}`,
   }
 }
 
-/** Where an address leads, with what the environment tells the client of Docker about TLS (docker(1), "ENVIRONMENT"). */
+/** Connection settings of an address, with the TLS variables of the Docker client (docker(1), "ENVIRONMENT"). */
 export function enginePlace(address: DockerAddress, env: Environment): EnginePlace {
   if ('path' in address) return socket(address.path)
   const { host, scheme } = address
@@ -73,7 +73,9 @@ function socket(path: string): EnginePlace {
   return { name: path, host: 'docker', port: 80, socketPath: path, tls: undefined, isMeant: false }
 }
 
-/** Any value switches TLS on, as with the client. Undefined: it is off. */
+/**
+ * TLS settings; any value of DOCKER_TLS_VERIFY or DOCKER_TLS enables TLS, as in the Docker client. Undefined: no TLS.
+ */
 function dockerTls(env: Environment, isHttps: boolean): TlsOptions | undefined {
   const {
     DOCKER_TLS_VERIFY = '',
@@ -87,7 +89,7 @@ function dockerTls(env: Environment, isHttps: boolean): TlsOptions | undefined {
   const file = (name: string) => (directory === '' ? '' : join(directory, name))
   const ifThere = (path: string) => (path !== '' && existsSync(path) ? path : '')
   return {
-    // Without the one that somebody named nobody would know whom to trust; else the runtime's roots do.
+    // With DOCKER_CERT_PATH, ca.pem must exist; otherwise the roots of the runtime apply without it.
     caFile: DOCKER_CERT_PATH === '' ? ifThere(file('ca.pem')) : file('ca.pem'),
     certFile: ifThere(file('cert.pem')),
     keyFile: ifThere(file('key.pem')),

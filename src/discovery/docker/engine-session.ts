@@ -7,12 +7,12 @@ import { containerEvent } from './container-event.ts'
 import { listedContainers } from './container-list.ts'
 import { EngineClient, EngineError, type EnginePlace } from './engine-client.ts'
 
-/** Who answers. */
+/** An engine that responded. */
 export interface Engine {
   /** `docker` or `podman`. */
   readonly runtime: string
   readonly version: string
-  /** What stands before every path: `/v1.41`. */
+  /** Prefix of every path, such as `/v1.41`. */
   readonly prefix: string
 }
 
@@ -20,35 +20,34 @@ const questionMs = 5_000
 const maxAnswerBytes = 1024 * 1024
 const inspectMs = 10_000
 const listMs = 30_000
-/** A list of some thousand containers. */
+/** Maximum size of a list; enough for several thousand containers. */
 const maxListBytes = 16 * 1024 * 1024
-/** An event carries the labels of its container. */
+/** Maximum size of an event, which has the labels of its container. */
 const maxLineBytes = 1024 * 1024
-/** The least version of the Engine API is 1.24, of Docker 1.12: what is read has been there since. */
+/** Minimum Engine API version, 1.24 (Docker 1.12), which has all fields that svc reads. */
 const leastMinor = 24
 /** Linux, limits.h, PATH_MAX. */
 const maxPathChars = 4096
 const onlyContainers = encodeURIComponent(JSON.stringify({ type: ['container'] }))
 
-/** Asks who is there. Rejects with an `EngineError`, also where it is somebody else. */
+/** Reads runtime and version of an engine. Rejects with an `EngineError`, also if it is not an engine. */
 export async function meetEngine(client: EngineClient): Promise<Engine> {
   const answer = parseObject(
     await client.ask({ path: '/version', maxBytes: maxAnswerBytes, timeoutMs: questionMs }),
   )
   const api = textOf(answer?.ApiVersion, 16)
   const minor = Number(/^1\.(\d{1,4})$/.exec(api)?.[1] ?? Number.NaN)
-  if (answer === undefined || Number.isNaN(minor))
-    throw new EngineError('it does not speak the Engine API of Docker')
+  if (answer === undefined || Number.isNaN(minor)) throw new EngineError('not the Docker Engine API')
   if (minor < leastMinor)
-    throw new EngineError(`it speaks version ${api} of the Engine API, and 1.${leastMinor} is needed`)
+    throw new EngineError(`Engine API ${api} is too old; 1.${leastMinor} or newer is required`)
   const isPodman = listOf(answer.Components).some(part => objectOf(part).Name === 'Podman Engine')
   return { runtime: isPodman ? 'podman' : 'docker', version: textOf(answer.Version, 128), prefix: `/v${api}` }
 }
 
-/** Follows the containers of one daemon over one stream of events. */
+/** Reports the containers of one daemon over one event stream. */
 export class EngineSession implements RuntimeSession {
   private readonly client: EngineClient
-  /** Files that a daemon names are those of this host only where it is asked by a file of this host. */
+  /** Whether its paths are those of this host, which is true only over a Unix socket of this host. */
   private readonly isLocal: boolean
   private readonly options: SessionOptions
   private readonly inspections: Inspections
@@ -65,7 +64,7 @@ export class EngineSession implements RuntimeSession {
     this.inspections = new Inspections({ read: id => this.inspect(id), known, room, sink })
   }
 
-  /** Why a container could not be read; '' while all could. */
+  /** Reason why a container could not be read; '' if all could. */
   get fault(): string {
     return this.inspections.fault
   }
@@ -80,7 +79,7 @@ export class EngineSession implements RuntimeSession {
     const { client } = this
     const engine = await meetEngine(client)
     this.engine = engine
-    // Before the list, so that nothing is missed between the two.
+    // Before the list, so that no event is missed.
     await client.follow({
       path: `${engine.prefix}/events?filters=${onlyContainers}`,
       timeoutMs: questionMs,
@@ -106,7 +105,7 @@ export class EngineSession implements RuntimeSession {
     }
   }
 
-  /** Where Docker keeps its files; '' where it does not tell. */
+  /** Data directory of Docker; '' if not reported. */
   private async rootDir(): Promise<string> {
     try {
       const path = `${this.engine.prefix}/info`
@@ -124,7 +123,7 @@ export class EngineSession implements RuntimeSession {
     try {
       const answer = await this.client.ask({ path, maxBytes: maxAnswerBytes, timeoutMs: inspectMs })
       const description = parseObject(answer)
-      if (description === undefined) throw new EngineError('its description is no JSON object')
+      if (description === undefined) throw new EngineError('the container description is not a JSON object')
       return dockerContainer(id, runtime, description, this.isLocal ? logPath(description, runtime) : '')
     } catch (error) {
       if (error instanceof EngineError && error.status === 404) return undefined
@@ -138,14 +137,14 @@ export class EngineSession implements RuntimeSession {
     else if (event !== undefined) this.inspections.want(event.id, event.seen)
   }
 
-  /** Events may be lost: Docker drops those that are not taken at once (moby, pkg/pubsub). */
+  /** Events may be lost: Docker drops those that a client does not read immediately (moby, pkg/pubsub). */
   private async list(all: boolean): Promise<void> {
     const before = [...this.options.known.keys()]
     const path = `${this.engine.prefix}/containers/json?all=1`
     const listed = listedContainers(
       await this.client.ask({ path, maxBytes: maxListBytes, timeoutMs: listMs }),
     )
-    if (listed === undefined) throw new EngineError('its list of containers is no JSON list')
+    if (listed === undefined) throw new EngineError('the container list is not a JSON list')
     this.inspections.reconcile(listed, before, all)
   }
 
@@ -162,7 +161,7 @@ export class EngineSession implements RuntimeSession {
   }
 }
 
-/** Docker tells a path for others of its drivers too; Podman calls its own driver by Docker's name. */
+/** Docker reports a path for other drivers too; Podman uses Docker's name for its own driver. */
 function logPath(description: JsonObject, runtime: string): string {
   const driver = textOf(objectOf(objectOf(description.HostConfig).LogConfig).Type)
   const path = textOf(description.LogPath, maxPathChars)

@@ -116,14 +116,11 @@ async function fails(t: TestContext, prepare: (daemon: FakeDaemon) => void, reas
 
 test('who does not answer as Docker does is told with a reason, once', async t => {
   const cases: [(daemon: FakeDaemon) => void, RegExp][] = [
-    [daemon => (daemon.version = answer => answer.end('<html>')), /does not speak the Engine API/],
-    [
-      daemon => (daemon.version = answer => json(answer, { ApiVersion: 41 })),
-      /does not speak the Engine API/,
-    ],
+    [daemon => (daemon.version = answer => answer.end('<html>')), /not the Docker Engine API/],
+    [daemon => (daemon.version = answer => json(answer, { ApiVersion: 41 })), /not the Docker Engine API/],
     [
       daemon => (daemon.version = answer => json(answer, { ApiVersion: '1.23' })),
-      /version 1\.23 .* 1\.24 is needed/,
+      /Engine API 1\.23 .* 1\.24 or newer is required/,
     ],
     [
       daemon =>
@@ -133,21 +130,21 @@ test('who does not answer as Docker does is told with a reason, once', async t =
         }),
       /HTTP 500 to \/version: no room/,
     ],
-    [daemon => (daemon.version = () => undefined), /no answer to \/version came within 5000 ms/],
+    [daemon => (daemon.version = () => undefined), /no answer to \/version within 5000 ms/],
     [
       daemon => (daemon.version = answer => answer.end(Buffer.alloc(2 ** 21, 32))),
       /larger than 1048576 bytes/,
     ],
-    [daemon => (daemon.version = answer => answer.destroy()), /broke off|hang up/],
+    [daemon => (daemon.version = answer => answer.destroy()), /was cut off|hang up/],
     [daemon => (daemon.events = answer => answer.writeHead(403).end()), /HTTP 403 to .*\/events/],
-    [daemon => (daemon.list = answer => answer.end('{}')), /list of containers is no JSON list/],
+    [daemon => (daemon.list = answer => answer.end('{}')), /container list is not a JSON list/],
     [
       daemon =>
         (daemon.list = answer => {
           answer.writeHead(200, { 'content-length': '1000' }).write('[')
           setTimeout(() => answer.destroy(), 20)
         }),
-      /broke off/,
+      /was cut off/,
     ],
     [
       daemon =>
@@ -187,11 +184,11 @@ test('a socket that is not there is a reason, and one that somebody left behind 
     return { reason, hint, warned: logged.length }
   }
   assert.deepEqual(state(join(dir, 'file')), {
-    reason: `there is no socket ${dir}/file, which agent.discovery.docker.endpoint names`,
+    reason: `socket ${dir}/file from agent.discovery.docker.endpoint not found`,
     hint: 'start Docker or Podman, or correct agent.discovery.docker.endpoint',
     warned: 1,
   })
-  assert.deepEqual(state(''), { reason: 'no Docker or Podman socket is there', hint: '', warned: 0 })
+  assert.deepEqual(state(''), { reason: 'no Docker or Podman socket found', hint: '', warned: 0 })
 })
 
 test('an address that svc cannot ask is told with its name and what to write, beside who answers', async t => {
@@ -258,12 +255,12 @@ test('a daemon at a port that refuses, or that is meant and silent while another
   const env = { DOCKER_HOST: `tcp://127.0.0.1:${port}` }
   const alone = follow(t, '', { env, rootfs: '/nonexistent' })
   await until('there is a reason', 20_000, () => alone.source.state.reason !== '')
-  assert.equal(alone.source.state.reason, `nobody listens at http://127.0.0.1:${port} (ECONNREFUSED)`)
+  assert.equal(alone.source.state.reason, `nothing listens on http://127.0.0.1:${port} (ECONNREFUSED)`)
   assert.match(alone.source.state.hint, /DOCKER_HOST/)
   alone.source.stop()
   const beside = await scene(t, () => undefined, { endpoint: '', env }, 'run/docker.sock')
   await until('the other answers', 20_000, () => beside.source.state.connected)
-  assert.match(beside.source.state.reason, /^nobody listens at http:/)
+  assert.match(beside.source.state.reason, /^nothing listens on http:/)
   assert.notEqual(beside.source.state.hint, '')
 })
 
@@ -388,7 +385,7 @@ test('one container that cannot be read keeps no other, and is read as soon as i
   await until('there is a reason', 20_000, () => source.state.reason !== '')
   assert.match(
     source.state.reason,
-    /^cannot read container 000000000000: (HTTP 500 .*: locked|its description is no JSON object)$/,
+    /^cannot read container 000000000000: (HTTP 500 .*: locked|the container description is not a JSON object)$/,
   )
   assert.equal(source.state.connected, true)
   ill.is = false
@@ -433,7 +430,7 @@ test('streams of events that end at once are not asked for without end', async t
   const begun = daemon.streamsBegun
   await pause(1000)
   assert.ok(daemon.streamsBegun - begun <= 3, `${daemon.streamsBegun - begun} in a second`)
-  assert.match(source.state.reason, /ended the stream of events/)
+  assert.match(source.state.reason, /event stream/)
   assert.equal(logged.length, 1)
 })
 

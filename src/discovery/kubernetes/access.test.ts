@@ -106,9 +106,9 @@ test('a token that the server does not know is told with a hint', () => {
       await until('the state says so', waitMs, () => source.state.reason !== '')
       assert.match(
         source.state.reason,
-        /^the API server https:\/\/127\.0\.0\.1:\d+ does not know us \(401\)$/,
+        /^the API server https:\/\/127\.0\.0\.1:\d+ rejected our credentials \(401\)$/,
       )
-      assert.equal(source.state.hint, 'renew the token or the certificate of the account')
+      assert.equal(source.state.hint, 'renew the token or certificate of the account')
       writeFileSync(join(serviceAccountDirectory, 'token'), 'right')
       await until('the pod is told', waitMs, () => pods.length === 1)
     },
@@ -139,7 +139,7 @@ test('files that are missing are waited for', () => {
     async ({ source, pods, warnings }) => {
       await until('the state says so', waitMs, () => source.state.reason !== '')
       assert.match(source.state.reason, /^cannot read the token .*later\/token: ENOENT/)
-      assert.equal(source.state.hint, 'set automountServiceAccountToken: true for the pod of svc')
+      assert.equal(source.state.hint, 'set automountServiceAccountToken: true in the pod of svc')
       mkdirSync(serviceAccountDirectory)
       writeFileSync(join(serviceAccountDirectory, 'ca.crt'), certificates.text('ca.pem'))
       writeFileSync(join(serviceAccountDirectory, 'token'), 't')
@@ -220,7 +220,7 @@ test('a node that has no pods, and was only guessed, is pointed out', () => {
   })
   return run({ tls }, options, async ({ source }) => {
     await until('it is connected', waitMs, () => source.state.connected)
-    assert.match(source.state.reason, /^the cluster has no pod on a node called "/)
+    assert.match(source.state.reason, /^no pod in the cluster runs on a node called "/)
     assert.match(source.state.hint, /agent\.discovery\.kubernetes\.node_name/)
   })
 })
@@ -231,7 +231,7 @@ test('outside of a cluster, and without a kubeconfig, nothing is asked and nothi
     () => ({ environment: {} }),
     async ({ api, source, warnings }) => {
       await until('the state says so', waitMs, () => source.state.reason !== '')
-      assert.match(source.state.reason, /^this is no pod \(KUBERNETES_SERVICE_HOST is not set\)/)
+      assert.match(source.state.reason, /^not in a pod \(KUBERNETES_SERVICE_HOST is not set\)/)
       assert.equal(source.state.hint, '')
       assert.equal(source.state.inCluster, false)
       assert.deepEqual([api.asked, warnings], [[], []])
@@ -289,21 +289,25 @@ test('a kubeconfig that cannot be used says why, and what to do', () => {
       (error: AccessError) =>
         error instanceof AccessError && reason.test(error.message) && hint.test(error.hint),
     )
-  check('{', /no YAML/)
-  check('just text', /no YAML/)
-  check('a: &a [*a, *a]\nb: !!js/function x', /no YAML|current-context/, /./)
-  check(kubeconfig(server, {}, { 'current-context': '' }), /no current-context/, /kubectl config use-context/)
+  check('{', /not YAML/)
+  check('just text', /not YAML/)
+  check('a: &a [*a, *a]\nb: !!js/function x', /not YAML|current-context/, /./)
+  check(
+    kubeconfig(server, {}, { 'current-context': '' }),
+    /current-context is missing/,
+    /kubectl config use-context/,
+  )
   check(kubeconfig(server, {}, { contexts: 7 }), /no context "admin@lab"/)
   check(kubeconfig(server, {}, { clusters: [null] }), /no cluster "lab"/)
   check(kubeconfig(server, {}, { users: [] }), /no user "admin"/)
-  check(kubeconfig({ server: 'localhost:8080' }, {}), /no URL/)
-  check(kubeconfig({ server: 'ftp://a' }, {}), /no URL/)
+  check(kubeconfig({ server: 'localhost:8080' }, {}), /not a URL/)
+  check(kubeconfig({ server: 'ftp://a' }, {}), /not a URL/)
   check(
     kubeconfig(server, { exec: { command: 'aws' } }),
-    /from a program, and svc runs no programs/,
+    /from a program, and svc runs no other programs/,
     /service account/,
   )
-  check(kubeconfig(server, { 'auth-provider': { name: 'gcp' } }), /a plugin of kubectl/, /service account/)
+  check(kubeconfig(server, { 'auth-provider': { name: 'gcp' } }), /a kubectl plugin/, /service account/)
   check(kubeconfig({ ...server, 'proxy-url': 'http://p' }, {}), /behind a proxy/, /proxy-url/)
   check(kubeconfig({ server: 'http://10.0.0.1' }, { token: 'T0' }), /clear text/, /https/)
 })

@@ -1,31 +1,31 @@
-/** It stands there, or in a file that is read again and again because it is renewed. */
+/** A text, or a file that is read again as it may be renewed. */
 export type Material = { readonly text: string } | { readonly file: string }
 
-/** How the API server is reached, and who we are to it. */
+/** Address of the API server, and our credentials. */
 export interface ClusterAccess {
-  /** '' for the account of our own pod, else where it is written. */
+  /** Path of the kubeconfig; '' for the service account of our own pod. */
   readonly kubeconfig: string
   readonly host: string
   readonly port: number
   readonly secure: boolean
-  /** Before every path; without a slash at its end. */
+  /** Prefix of every path, without a slash at the end. */
   readonly basePath: string
-  /** '': the host. */
+  /** Name in the certificate; '' for the host. */
   readonly serverName: string
   readonly insecureSkipVerify: boolean
-  /** Undefined: the roots that the runtime brings. */
+  /** Certificate authority; undefined for the roots of the runtime. */
   readonly ca: Material | undefined
   readonly certificate: Material | undefined
   readonly key: Material | undefined
   readonly token: Material | undefined
   /** `user:password`; '' for none. */
   readonly basic: string
-  /** `k8s.cluster.name`; '' where nobody says. */
+  /** `k8s.cluster.name`; '' if unknown. */
   readonly cluster: string
   readonly namespace: string
 }
 
-/** Why the cluster cannot be asked, and what to do about it; '' where nothing is to be done. */
+/** No access to the cluster: the reason, and a hint; '' if no action is needed. */
 export class AccessError extends Error {
   override readonly name = 'AccessError'
   readonly hint: string

@@ -12,22 +12,22 @@ export const metadataOnly = 'application/json;as=PartialObjectMetadata;g=meta.k8
 
 const maxFaultBytes = 64 * 1024
 const faultTimeoutMs = 5_000
-/** A silent connection is asked for a sign of life after so long, by TCP. */
+/** Idle time before a TCP keep-alive probe, in milliseconds. */
 const keepAliveMs = 30_000
-/** A connection that nobody used for so long is closed. */
+/** Idle time before a connection is closed, in milliseconds. */
 const idleMs = 60_000
 const maxRetryAfterMs = 5 * 60_000
 
-/** A request that was refused, or got no answer. */
+/** A request that was rejected, or got no answer. */
 export class ApiError extends Error {
   override readonly name = 'ApiError'
-  /** Of HTTP; 0: there was no answer. */
+  /** HTTP status; 0 without an answer. */
   readonly status: number
-  /** How long the server wants to be left alone; 0: it does not say. */
+  /** Wait requested by the server, in milliseconds; 0 for none. */
   readonly retryAfterMs: number
-  /** Who was refused, as the server calls us; '' where it does not say. */
+  /** Rejected user, as named by the server; '' if not reported. */
   readonly user: string
-  /** It went over a kept connection, which the server seems to have closed in that moment. */
+  /** Sent over an idle connection that the server seems to have closed at that moment. */
   readonly stale: boolean
 
   constructor(
@@ -46,12 +46,12 @@ export interface ApiRequest {
   /** Path and query, without the base path of the server. */
   readonly path: string
   readonly accept: string
-  /** For the head of the answer, the making of a connection included. */
+  /** Timeout for the response headers, connecting included, in milliseconds. */
   readonly timeoutMs: number
   readonly stop: AbortSignal
 }
 
-/** GET over HTTP/1.1 to one API server, on connections that are kept. */
+/** GET over HTTP/1.1 to one API server, on persistent connections. */
 export class ApiClient {
   private readonly access: ClusterAccess
   private readonly credentials: Credentials
@@ -64,22 +64,22 @@ export class ApiClient {
     this.credentials = new Credentials(access, credentialsMs)
   }
 
-  /** Where the API server is, for people. */
+  /** Address of the API server, for logs. */
   get place(): string {
     const { host, port, secure } = this.access
     return `${secure ? 'https' : 'http'}://${hostPort(host, port)}`
   }
 
   /**
-   * An answer with status 200, of which the body is to be read or destroyed. `stop` ends it also while it is read. Rejects
-   * with an `ApiError`, or an `AccessError` where we cannot say who we are.
+   * Answer with status 200; the caller must read or destroy its body. `stop` also cancels the body. Rejects
+   * with an `ApiError`, or with an `AccessError` if there are no usable credentials.
    */
   async open(wanted: ApiRequest): Promise<IncomingMessage> {
     const identity = await this.credentials.load()
     const agent = this.agentFor(identity)
     const answer = await this.ask(wanted, identity, agent).catch(error => {
       if (!(error instanceof ApiError && error.stale)) throw error
-      // The other ones that were kept may have met the same end.
+      // Other idle connections may be closed too.
       dropIdle(agent)
       return this.ask(wanted, identity, agent)
     })
@@ -97,15 +97,15 @@ export class ApiClient {
     })
   }
 
-  /** A small answer as an object. Rejects as `open` does. */
+  /** JSON object of a small answer. Rejects as `open` does. */
   async object(wanted: ApiRequest, maxBytes: number): Promise<JsonObject> {
     const answer = await this.open(wanted)
     try {
       const object = parseObject(await bodyOf(answer, maxBytes, wanted.timeoutMs))
-      if (object === undefined) throw new Error('it is no JSON object')
+      if (object === undefined) throw new Error('it is not a JSON object')
       return object
     } catch (error) {
-      throw new ApiError(`the answer cannot be read: ${(error as Error).message}`, {
+      throw new ApiError(`cannot read the answer: ${(error as Error).message}`, {
         status: 200,
         cause: error,
       })
@@ -117,7 +117,7 @@ export class ApiClient {
     this.agent?.destroy()
   }
 
-  /** Another one where the authority or our certificate changed. What runs over the old one goes on. */
+  /** A new agent if authority or certificate changed. Requests on the old one continue. */
   private agentFor(identity: Identity): HttpAgent | HttpsAgent {
     const { identity: known } = this
     const isSame =
@@ -149,7 +149,7 @@ export class ApiClient {
     { authorization }: Identity,
     agent: HttpAgent | HttpsAgent,
   ): Promise<IncomingMessage> {
-    if (this.closed || stop.aborted) throw new ApiError('it was stopped')
+    if (this.closed || stop.aborted) throw new ApiError('the request was cancelled')
     const { host, port, secure, basePath } = this.access
     try {
       const call = (secure ? requestHttps : requestHttp)({
@@ -169,7 +169,7 @@ export class ApiClient {
   }
 
   private failure(error: Error, stale: boolean): ApiError {
-    // A renewed authority explains it perhaps.
+    // Perhaps the authority was renewed.
     this.credentials.forget()
     const message = faultText(error).replace(/; is its authority in ca_file\?$/, '')
     return new ApiError(message, { cause: error, stale })

@@ -4,7 +4,7 @@ import { readKubeconfig } from './kubeconfig.ts'
 
 const maxFileBytes = 1024 * 1024
 
-/** PEM texts and a header, '' for what there is none of. */
+/** PEM texts and a header value, each '' if missing. */
 export interface Identity {
   readonly authorization: string
   readonly ca: string
@@ -12,7 +12,7 @@ export interface Identity {
   readonly key: string
 }
 
-/** Who we are to the API server. Files are read again when they may have been renewed. */
+/** Credentials for the API server. Files are read again when they may have been renewed. */
 export class Credentials {
   private access: ClusterAccess
   private readonly maxAgeMs: number
@@ -54,7 +54,7 @@ export class Credentials {
     const { file } = material
     const inPod = this.access.kubeconfig === ''
     const hint = inPod
-      ? 'set automountServiceAccountToken: true for the pod of svc'
+      ? 'set automountServiceAccountToken: true in the pod of svc'
       : `make ${file} readable for svc, or correct ${this.access.kubeconfig}`
     let text: string
     try {
@@ -67,7 +67,7 @@ export class Credentials {
   }
 }
 
-/** As the kubeconfig has it by now. What it says of another server is not for this one to see. */
+/** Current content of the kubeconfig. Credentials for another server are not sent to this one. */
 async function renewed(access: ClusterAccess): Promise<ClusterAccess> {
   if (access.kubeconfig === '') return access
   try {
@@ -81,7 +81,7 @@ async function renewed(access: ClusterAccess): Promise<ClusterAccess> {
 }
 
 function authorizationOf(token: string, basic: string): string {
-  // Whatever else would end the header.
+  // Other characters could end the header.
   if (token !== '') return /^[\x21-\x7e]+$/.test(token) ? `Bearer ${token}` : ''
   return basic === '' ? '' : `Basic ${Buffer.from(basic).toString('base64')}`
 }

@@ -2,27 +2,27 @@ import { AccessError } from './access.ts'
 import { ApiError } from './api-client.ts'
 import { FormatError } from './list-reader.ts'
 
-/** Why something cannot be known, and what to do about it. */
+/** Reason why something is unknown, and a hint. */
 export interface Fault {
   readonly reason: string
   readonly hint: string
-  /** How long the server wants to be left alone; 0: it does not say. */
+  /** Wait requested by the server, in milliseconds; 0 for none. */
   readonly retryAfterMs: number
-  /** The server is there, and what it says cannot be used. */
+  /** The server answered, but the answer cannot be used. */
   readonly isAnswer: boolean
 }
 
-/** What was asked for. */
+/** A request to the API server. */
 export interface Question {
   readonly place: string
-  /** In the words of RBAC: `list` and `pods`. */
+  /** Verb and resource as in RBAC: `list` and `pods`. */
   readonly verb: 'get' | 'list' | 'watch'
   readonly resource: string
   /** '' for all namespaces. */
   readonly namespace: string
 }
 
-/** An error in the words of an operator. */
+/** Reason and hint for an error of a request. */
 export function explain(error: unknown, question: Question): Fault {
   const { place, verb, resource } = question
   const cannot = `cannot ${verb} ${resource} at ${place}`
@@ -31,7 +31,7 @@ export function explain(error: unknown, question: Question): Fault {
   if (error instanceof FormatError)
     return {
       reason: `${cannot}: ${error.message}`,
-      hint: 'look whether this address is the API server itself, rather than a proxy that answers for it',
+      hint: 'check that this address is the API server itself, not a proxy in front of it',
       retryAfterMs: 0,
       isAnswer: true,
     }
@@ -40,11 +40,11 @@ export function explain(error: unknown, question: Question): Fault {
   const isUnread = error instanceof ApiError && error.status === 200
   const isTls = tlsCodes.test(String((cause as NodeJS.ErrnoException | undefined)?.code))
   return {
-    // Without what was asked for: a server that is away is one fault.
+    // Without the resource: an unreachable server is one fault.
     reason: isUnread ? `${cannot}: ${message}` : `cannot reach the API server ${place}: ${message}`,
     hint: isTls
-      ? 'look whether certificate-authority and server of the kubeconfig (in a pod: its ca.crt) are those of this cluster'
-      : 'look whether the API server runs and this host reaches it',
+      ? 'check that certificate-authority and server of the kubeconfig (in a pod: its ca.crt) belong to this cluster'
+      : 'check that the API server runs and that this host can reach it',
     retryAfterMs: 0,
     isAnswer: false,
   }
@@ -57,8 +57,8 @@ function refusal({ status, retryAfterMs, user }: ApiError, question: Question): 
   const whole = { retryAfterMs, isAnswer: status < 500 && status !== 401 && status !== 403 && status !== 429 }
   if (status === 401)
     return {
-      reason: `the API server ${place} does not know us (401)`,
-      hint: 'renew the token or the certificate of the account',
+      reason: `the API server ${place} rejected our credentials (401)`,
+      hint: 'renew the token or certificate of the account',
       ...whole,
     }
   if (status === 403) {
@@ -66,7 +66,7 @@ function refusal({ status, retryAfterMs, user }: ApiError, question: Question): 
     const role = namespace === '' ? 'ClusterRole' : 'Role'
     const verbs = verb === 'get' ? 'get' : 'get, list and watch'
     return {
-      reason: `${user || 'the service account'} may not ${verb} ${resource}${where} (403)`,
+      reason: `${user || 'the service account'} is not allowed to ${verb} ${resource}${where} (403)`,
       hint: `grant it ${verbs} on ${resource}${where} by a ${role}`,
       ...whole,
     }
@@ -74,12 +74,12 @@ function refusal({ status, retryAfterMs, user }: ApiError, question: Question): 
   if (status === 429 || status === 503)
     return {
       reason: `the API server ${place} is too busy (${status})`,
-      hint: 'wait: it is asked again',
+      hint: 'no action needed; svc retries',
       ...whole,
     }
   return {
-    reason: `cannot ${verb} ${resource} at ${place}: it answers HTTP ${status}`,
-    hint: 'look whether this address is the API server itself, and what its log says',
+    reason: `cannot ${verb} ${resource} at ${place}: HTTP ${status}`,
+    hint: 'check that this address is the API server itself, and read its log',
     ...whole,
   }
 }

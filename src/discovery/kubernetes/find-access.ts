@@ -4,19 +4,19 @@ import { readSmallFile } from '../../lib/small-file.ts'
 import { AccessError, type ClusterAccess } from './access.ts'
 import { readKubeconfig } from './kubeconfig.ts'
 
-/** Where the kubelet puts a pod's account (Kubernetes, "Accessing the Kubernetes API from a Pod"). */
+/** Service account directory of a pod (Kubernetes, "Accessing the Kubernetes API from a Pod"). */
 export const serviceAccountDirectory = '/var/run/secrets/kubernetes.io/serviceaccount'
 
 export interface AccessOptions {
-  /** '': the account of our own pod. */
+  /** Path of a kubeconfig; '' for the service account of our own pod. */
   readonly kubeconfig: string
   readonly environment: NodeJS.ProcessEnv
   readonly serviceAccountDirectory: string
-  /** Under which a kubeconfig is named in the configuration, for those who fix it. */
+  /** Configuration key of the kubeconfig, for hints. */
   readonly key?: string
 }
 
-/** Rejects with an `AccessError`, one without a hint where there is no cluster to ask. */
+/** Rejects with an `AccessError`; it has no hint if there is no cluster. */
 export async function findAccess(options: AccessOptions): Promise<ClusterAccess> {
   return options.kubeconfig === ''
     ? await ofPod(options)
@@ -31,12 +31,12 @@ async function ofPod({
   const port = Number(environment.KUBERNETES_SERVICE_PORT_HTTPS || environment.KUBERNETES_SERVICE_PORT || 443)
   if (host === '')
     throw new AccessError(
-      'this is no pod (KUBERNETES_SERVICE_HOST is not set), and no kubeconfig is given',
+      'not in a pod (KUBERNETES_SERVICE_HOST is not set), and no kubeconfig is configured',
       '',
     )
   if (!Number.isInteger(port) || port < 1 || port > 65_535)
     throw new AccessError(
-      'KUBERNETES_SERVICE_PORT is no port',
+      'KUBERNETES_SERVICE_PORT is not a port',
       'leave KUBERNETES_SERVICE_PORT as Kubernetes sets it',
     )
   const namespace = await readSmallFile(join(directory, 'namespace'), 4_096).catch(() => '')

@@ -7,7 +7,7 @@ const maxTexts = 8192
 const maxLength = 256
 const maxOwners = 4096
 
-/** One object for what pods have in common: namespaces, images, labels, owners. */
+/** Shares equal values among pods: namespaces, images, labels, owners. */
 export class Interning {
   private readonly texts = small(new BoundedMap<string, string>(maxTexts))
   private readonly owners = small(new BoundedMap<string, Owner>(maxOwners))

@@ -7,15 +7,15 @@ import { AccessError, type ClusterAccess, type Material } from './access.ts'
 
 const maxBytes = 1024 * 1024
 const usualKey = 'agent.discovery.kubernetes.kubeconfig'
-/** Ways to be somebody that need a program, or that nobody should take on by accident. */
+/** Unsupported ways to authenticate: those that run a program, and impersonation. */
 const refused: Readonly<Record<string, string>> = {
-  exec: 'gets its credentials from a program, and svc runs no programs of others',
-  'auth-provider': 'gets its credentials from a plugin of kubectl, which svc has not',
-  as: 'acts as somebody else',
+  exec: 'gets its credentials from a program, and svc runs no other programs',
+  'auth-provider': 'gets its credentials from a kubectl plugin, which svc does not support',
+  as: 'impersonates another user',
 }
 
 /**
- * Reads a kubeconfig (kubernetes.io, "kubeconfig (v1)"), its current context. `key` of the configuration names it. Rejects
+ * Reads the current context of a kubeconfig (kubernetes.io, "kubeconfig (v1)"). `key` is its configuration key. Rejects
  * with an `AccessError`.
  */
 export async function readKubeconfig(path: string, key = usualKey): Promise<ClusterAccess> {
@@ -32,15 +32,15 @@ export async function readKubeconfig(path: string, key = usualKey): Promise<Clus
   return parseKubeconfig(text, path, key)
 }
 
-/** Throws an `AccessError`. Files that it names are looked for beside it. */
+/** Throws an `AccessError`. Relative paths start at the directory of the file. */
 export function parseKubeconfig(text: string, path: string, key = usualKey): ClusterAccess {
   const fail = (fault: string, hint = `correct ${path}`): never => {
     throw new AccessError(`cannot use the kubeconfig ${path}: ${fault}`, hint)
   }
   const document = text.length > maxBytes ? undefined : parseYaml(text)
-  if (document === undefined) return fail('it is no YAML, or too large')
+  if (document === undefined) return fail('it is not YAML, or too large')
   const current = textOf(document['current-context'])
-  if (current === '') return fail('it has no current-context', `kubectl config use-context NAME`)
+  if (current === '') return fail('current-context is missing', `kubectl config use-context NAME`)
   const context = named(document.contexts, current, 'context')
   if (context === undefined) return fail(`it has no context "${current}"`)
   const clusterName = textOf(context.cluster)
@@ -53,15 +53,15 @@ export function parseKubeconfig(text: string, path: string, key = usualKey): Clu
     if (user[way] !== undefined)
       return fail(
         `the user "${userName}" ${why}`,
-        `name in ${key} a file whose user has a token of a service account, or a client certificate`,
+        `set ${key} to a file whose user has a service account token or a client certificate`,
       )
   if (textOf(cluster['proxy-url']) !== '')
     return fail(
       `the cluster "${clusterName}" is behind a proxy`,
-      'take the proxy-url out, or run svc in the cluster',
+      'remove proxy-url, or run svc in the cluster',
     )
   const server = serverOf(cluster.server)
-  if (server === undefined) return fail(`the server of the cluster "${clusterName}" is no URL`)
+  if (server === undefined) return fail(`the server of the cluster "${clusterName}" is not a URL`)
   const material = (part: JsonObject, name: string) => materialOf(part, name, dirname(path))
   const access: ClusterAccess = {
     kubeconfig: path,
@@ -79,8 +79,8 @@ export function parseKubeconfig(text: string, path: string, key = usualKey): Clu
   const hasSecret = access.token !== undefined || access.basic !== ''
   if (!access.secure && hasSecret && !isLoopback(access.host))
     return fail(
-      `the user "${userName}" would go to ${access.host} in clear text`,
-      `write https:// in the server of the cluster "${clusterName}"`,
+      `the credentials of user "${userName}" would go to ${access.host} in clear text`,
+      `use https:// in the server of the cluster "${clusterName}"`,
     )
   return access
 }
@@ -90,7 +90,7 @@ function parseYaml(text: string): JsonObject | undefined {
     const document: unknown = parse(text, { logLevel: 'error', stringKeys: true })
     return isObject(document) ? document : undefined
   } catch {
-    // What is wrong may quote a password.
+    // The error may quote a password.
     return undefined
   }
 }
@@ -114,7 +114,7 @@ function serverOf(value: unknown): Pick<ClusterAccess, 'host' | 'port' | 'secure
   }
 }
 
-/** What stands there as base64 wins over a file. */
+/** Inline base64 data overrides a file. */
 function materialOf(part: JsonObject, name: string, directory: string): Material | undefined {
   const data = textOf(part[`${name}-data`], maxBytes)
   if (data !== '') return { text: Buffer.from(data, 'base64').toString('utf8') }
@@ -122,7 +122,7 @@ function materialOf(part: JsonObject, name: string, directory: string): Material
   return file === '' ? undefined : { file: resolve(directory, file) }
 }
 
-/** A file wins over what stands there, as client-go has it. */
+/** A file overrides an inline token, as in client-go. */
 function tokenOf(user: JsonObject, directory: string): Material | undefined {
   const file = textOf(user.tokenFile, 4096)
   if (file !== '') return { file: resolve(directory, file) }

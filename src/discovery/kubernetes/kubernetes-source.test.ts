@@ -251,7 +251,7 @@ test('where owners may not be looked up, the rule for names stays, and the hint 
   await connected()
   assert.match(
     warnings.join('\n'),
-    /system:serviceaccount:svc:agent may not get replicasets \(403\); grant it get on replicasets by a ClusterRole/,
+    /system:serviceaccount:svc:agent is not allowed to get replicasets \(403\); grant it get on replicasets by a ClusterRole/,
   )
   assert.equal(running.state.connected, true)
   assert.ok(api.count('get replicasets') <= 8, 'who is refused does not go on asking')
@@ -312,7 +312,7 @@ test('a server that is away is waited for, and what happened meanwhile is made u
   api.put('pods', podObject({ name: 'b' }))
   await until('the state says so', waitMs, () => !running.state.connected)
   assert.match(running.state.reason, /^cannot reach the API server http:\/\/127\.0\.0\.1:\d+: .*ECONNREFUSED/)
-  assert.match(running.state.hint, /look whether the API server runs/)
+  assert.match(running.state.hint, /check that the API server runs/)
   await api.listen(port)
   await hasPods('a,b')
   await connected()
@@ -379,7 +379,7 @@ test('a refusal names the account, the verbs and the resource', async () => {
   assert.equal(running.state.connected, false)
   assert.equal(
     running.state.reason,
-    'system:serviceaccount:svc:agent may not list pods in the namespace shop (403)',
+    'system:serviceaccount:svc:agent is not allowed to list pods in the namespace shop (403)',
   )
   assert.equal(running.state.hint, 'grant it get, list and watch on pods in the namespace shop by a Role')
   api.put('pods', podObject({ name: 'a' }))
@@ -397,7 +397,7 @@ test('services that may not be listed take no pods away', async () => {
   const running = start()
   await hasPods('a')
   await until('the pods are watched', waitMs, () => running.state.connected && running.state.reason !== '')
-  const warned = /may not list services \(403\); grant it get, list and watch on services by/
+  const warned = /is not allowed to list services \(403\); grant it get, list and watch on services by/
   await until('services are warned of', waitMs, () => warnings.some(each => warned.test(each)))
 })
 
@@ -430,7 +430,7 @@ test('answers that are no lists, and lines that are no events, end nothing', asy
   const running = start()
   await until('the state says so', waitMs, () => running.state.reason !== '')
   assert.match(running.state.reason, /^cannot list pods at http/)
-  assert.match(running.state.hint, /a proxy that answers for it/)
+  assert.match(running.state.hint, /a proxy in front of it/)
   await hasPods('a')
   await connected()
   const odd = [

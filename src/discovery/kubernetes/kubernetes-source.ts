@@ -18,21 +18,21 @@ import { type ClusterService, ServiceTable } from './service-table.ts'
 import { type Timing, usualTiming } from './timing.ts'
 
 const maxAnswerBytes = 1024 * 1024
-/** A fault is not warned of again before it was away for so long. */
+/** Time without a fault before it is logged again, in milliseconds. */
 const quietMs = 10 * 60_000
 
 export interface KubernetesSourceOptions {
   /** Path of a kubeconfig; '' for the account of our own pod. */
   readonly kubeconfig: string
-  /** '' to find it. */
+  /** Name of this node; '' to find it. */
   readonly nodeName: string
-  /** Those to watch; none for all. */
+  /** Namespaces to watch; empty for all. */
   readonly namespaces: readonly string[]
-  /** Of pods: which to keep, beside those that name services. */
+  /** Pod labels to keep, in addition to those with the service name. */
   readonly labels: readonly string[]
   readonly annotations: readonly string[]
   readonly sink: EntitySink
-  /** For pods and services; without it there is no bound in bytes. */
+  /** Memory for pods and services; without it there is no limit in bytes. */
   readonly room?: ByteRoom
   readonly warn: (reason: string, hint: string) => void
   readonly environment?: NodeJS.ProcessEnv
@@ -40,13 +40,13 @@ export interface KubernetesSourceOptions {
   readonly timing?: Partial<Timing>
 }
 
-/** `connected`: the pods of this node are known and followed. */
+/** State of the source; `connected`: the pods of this node are known and watched. */
 export interface KubernetesState extends SourceState {
-  /** There is a cluster to ask: we are a pod, or a kubeconfig is given. */
+  /** Whether there is a cluster: svc runs in a pod, or has a kubeconfig. */
   readonly inCluster: boolean
-  /** Its name; '' where nobody says. */
+  /** Name of the cluster; '' if unknown. */
   readonly cluster: string
-  /** Our own. */
+  /** Namespace of svc. */
   readonly namespace: string
   /** Name of this node; '' until it is known. */
   readonly node: string
@@ -54,7 +54,7 @@ export interface KubernetesState extends SourceState {
   readonly servicesWatched: number
 }
 
-/** Follows the pods of this node and the services of its cluster at the API server, and tells the sink of the pods. */
+/** Watches the pods of this node and the services of its cluster, and reports the pods to the sink. */
 export class KubernetesSource {
   private readonly options: KubernetesSourceOptions
   private readonly timing: Timing
@@ -63,9 +63,9 @@ export class KubernetesSource {
   private readonly pods: PodTable
   private readonly services: ServiceTable
   private readonly podWatches: ResourceWatch[] = []
-  /** What is wrong, by what it is about. */
+  /** Faults by subject. */
   private readonly faults = new Map<string, Fault>()
-  /** When a fault was met last. */
+  /** Time of the last occurrence of a fault. */
   private readonly lastAtMs = new Map<string, number>()
   private access: ClusterAccess | undefined
   private client: ApiClient | undefined
@@ -74,7 +74,7 @@ export class KubernetesSource {
 
   constructor(options: KubernetesSourceOptions) {
     this.options = options
-    // Each request that runs listens to it, and there is a watch for each namespace.
+    // Each request in flight listens to it, and there is a watch per namespace.
     setMaxListeners(0, this.stopping.signal)
     this.timing = { ...usualTiming, ...options.timing }
     const { labels, annotations, sink, room = new ByteRoom() } = options
@@ -99,17 +99,17 @@ export class KubernetesSource {
     }
   }
 
-  /** The service that has this address in the cluster; in constant time. */
+  /** Service with this cluster address; in constant time. */
   serviceOf(address: string): ClusterService | undefined {
     return this.services.at(address)
   }
 
-  /** Begins to ask. What is found comes in its time. */
+  /** Starts the watches; results arrive later. */
   start(): void {
     void this.run()
   }
 
-  /** Ends all requests. All pods are told to be gone. */
+  /** Stops all requests, and reports all pods as gone. */
   stop(): void {
     this.stopping.abort()
     this.client?.close()
@@ -136,7 +136,7 @@ export class KubernetesSource {
     }
   }
 
-  /** Tries until there is one, or there is none to be had. */
+  /** Retries until there is access, or until it is clear that there is no cluster. */
   private async findAccess(): Promise<ClusterAccess | undefined> {
     const stop = this.stopping.signal
     const { kubeconfig, environment = process.env } = this.options
@@ -192,14 +192,14 @@ export class KubernetesSource {
     return watch
   }
 
-  /** As it is configured, or as the pod is told, or as our pod says, or as the kubelet makes it of the host's name. */
+  /** Node name from the configuration, NODE_NAME or K8S_NODE_NAME, our pod, or the host name as the kubelet does. */
   private async findNode(client: ApiClient, { kubeconfig, namespace }: ClusterAccess): Promise<string> {
     const { nodeName, environment = process.env } = this.options
     const given = nodeName || environment.NODE_NAME || environment.K8S_NODE_NAME
     if (given) return given
     const name = hostname()
     if (kubeconfig === '' && namespace !== '') {
-      // Unless it shares the name of its node, a pod is called like its host.
+      // A pod has its name as host name, unless it shares the host name of its node.
       const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(environment.HOSTNAME || name)}`
       const question = { resource: 'pods', namespace, optional: true }
       const pod = await this.find(client, path, 'application/json', question)
@@ -219,7 +219,7 @@ export class KubernetesSource {
     if (uid !== '' && !this.stopping.signal.aborted) this.options.sink.cluster(uid, cluster)
   }
 
-  /** One object; undefined where there is none, or where it is `optional` and nobody may look at it. */
+  /** One object; undefined if it does not exist, or if it is `optional` and access is denied. */
   private async find(
     client: ApiClient,
     path: string,
@@ -250,22 +250,22 @@ export class KubernetesSource {
     return undefined
   }
 
-  /** What is in the way of the pods weighs most. */
+  /** Most important fault: those of access and pods come first. */
   private get worst(): Fault | undefined {
     const rank = (subject: string) => (/^(access|pods|get pods)\b/.test(subject) ? 0 : 1)
     return [...this.faults].sort(([one], [other]) => rank(one) - rank(other))[0]?.[1]
   }
 
-  /** A node that we only believe to be ours has no pods. */
+  /** Fault of a guessed node name without pods. */
   private get emptyNode(): Pick<Fault, 'reason' | 'hint'> | undefined {
     if (!this.nodeIsGuess || this.pods.size > 0 || this.options.namespaces.length > 0) return undefined
     return {
-      reason: `the cluster has no pod on a node called "${this.node}"`,
+      reason: `no pod in the cluster runs on a node called "${this.node}"`,
       hint: 'set agent.discovery.kubernetes.node_name, or NODE_NAME from spec.nodeName by the downward API',
     }
   }
 
-  /** Undefined: all is well with it. */
+  /** Sets the fault of a subject; undefined clears it. */
   private report(subject: string, fault: Fault | undefined): void {
     if (fault === undefined) {
       this.faults.delete(subject)
@@ -277,7 +277,7 @@ export class KubernetesSource {
     const isKnown = now - (this.lastAtMs.get(reason) ?? Number.NEGATIVE_INFINITY) < quietMs
     if (this.lastAtMs.size >= 64) this.lastAtMs.clear()
     this.lastAtMs.set(reason, now)
-    // Where there is nothing to fix, nothing is wrong.
+    // Without a hint there is no fault.
     if (hint === '' || isKnown || this.stopping.signal.aborted) return
     this.options.warn(reason, hint)
   }

@@ -85,10 +85,10 @@ test('whatever bytes come, it ends with an error of its own or none', () => {
 
 test('an object beyond the bound, an endless envelope and a deep nest are refused', () => {
   const check = (text: string, wanted: RegExp) => assert.throws(() => read(text, [64], 1000), wanted)
-  check(`{"items":[{"a":"${'x'.repeat(1100)}"}]}`, /an object of it is larger than 1000 bytes/)
-  check(`{"a":"${'x'.repeat(70_000)}`, /no list/)
+  check(`{"items":[{"a":"${'x'.repeat(1100)}"}]}`, /an object in the answer is larger than 1000 bytes/)
+  check(`{"a":"${'x'.repeat(70_000)}`, /not a Kubernetes list/)
   check('['.repeat(5_000), /too deep/)
-  check('{"items":[{"a":1}', /ends in the middle/)
+  check('{"items":[{"a":1}', /the answer is truncated/)
 })
 
 test('lines come out as they went in, without those that are too long', () => {

@@ -3,19 +3,19 @@ import { GatheredBytes } from '../../lib/gathered-bytes.ts'
 const quote = 0x22
 const backslash = 0x5c
 const maxEnvelopeBytes = 64 * 1024
-/** Where the name of the items stands: so far before their bracket at most. */
+/** Maximum distance of the name `items` from its bracket. */
 const nameBytes = 32
-/** An answer that nests deeper is no list of Kubernetes. */
+/** Maximum nesting of a Kubernetes list. */
 const maxDepth = 1024
 
-/** An answer that is not what was asked for. */
+/** An answer in an unexpected format. */
 export class FormatError extends Error {
   override readonly name = 'FormatError'
 }
 
 /**
- * Takes a list of the Kubernetes API (`{"kind":"PodList","metadata":{…},"items":[{…},…]}`) apart while it arrives, so
- * that no more of it than one item stands in memory.
+ * Splits a list of the Kubernetes API (`{"kind":"PodList","metadata":{…},"items":[{…},…]}`) while it arrives, so
+ * that only one item is in memory.
  */
 export class ListReader {
   private readonly maxItemBytes: number
@@ -24,7 +24,7 @@ export class ListReader {
   private escaped = false
   private inItems = false
   private ended = false
-  /** The item that goes on with the next piece. */
+  /** Item that continues in the next piece. */
   private item: GatheredBytes | undefined
   private envelopeText = ''
 
@@ -32,13 +32,13 @@ export class ListReader {
     this.maxItemBytes = maxItemBytes
   }
 
-  /** All that is not in the items, as JSON; only when it is whole. Throws a `FormatError`. */
+  /** JSON of the list without its items; only at the end. Throws a `FormatError`. */
   get envelope(): Buffer {
-    if (!this.ended) throw new FormatError('it ends in the middle')
+    if (!this.ended) throw new FormatError('the answer is truncated')
     return Buffer.from(this.envelopeText, 'latin1')
   }
 
-  /** The items that end in this piece, each as JSON and valid until the next is asked for. Throws a `FormatError`. */
+  /** Items that end in this piece, each as JSON and valid until the next one. Throws a `FormatError`. */
   *items(piece: Buffer): IterableIterator<Buffer> {
     let start = this.item === undefined ? -1 : 0
     let outside = this.inItems ? -1 : 0
@@ -52,7 +52,7 @@ export class ListReader {
       else if (byte === 0x7b || byte === 0x5b) {
         if (this.inItems && this.depth === 2) start = at
         this.depth++
-        if (this.depth > maxDepth) throw new FormatError('it is nested too deep')
+        if (this.depth > maxDepth) throw new FormatError('the answer is nested too deep')
         if (byte === 0x5b && this.depth === 2 && !this.inItems && this.opensItems(piece, outside, at)) {
           this.inItems = true
           outside = -1
@@ -72,7 +72,7 @@ export class ListReader {
     if (outside >= 0) this.addEnvelope(piece, outside, piece.length)
   }
 
-  /** Whether the bracket at `at` opens the items: their name stands before it. Takes what is before it. */
+  /** Whether the bracket at `at` opens the items, by the name before it. Consumes the text before it. */
   private opensItems(piece: Buffer, outside: number, at: number): boolean {
     const before = piece.toString('latin1', Math.max(outside, at - nameBytes), at)
     const text = this.envelopeText.slice(-nameBytes) + before
@@ -83,7 +83,7 @@ export class ListReader {
 
   private addEnvelope(piece: Buffer, start: number, end: number): void {
     if (this.envelopeText.length + end - start > maxEnvelopeBytes)
-      throw new FormatError('it is no list of Kubernetes')
+      throw new FormatError('not a Kubernetes list')
     this.envelopeText += piece.toString('latin1', start, end)
   }
 
@@ -97,8 +97,8 @@ export class ListReader {
 
   private keep(part: Buffer): void {
     this.item ??= new GatheredBytes(this.maxItemBytes)
-    // Pieces of the socket are used again by nobody, yet one byte of them would keep all 64 KiB.
+    // A copy: one byte of a piece of the socket would keep all of its 64 KiB.
     if (!this.item.add(Buffer.from(part)))
-      throw new FormatError(`an object of it is larger than ${this.maxItemBytes} bytes`)
+      throw new FormatError(`an object in the answer is larger than ${this.maxItemBytes} bytes`)
   }
 }

@@ -10,13 +10,13 @@ import { controllerOf } from './pod-reader.ts'
 import type { Timing } from './timing.ts'
 
 const maxKnown = 4096
-/** Owners that wait to be asked for; more are not asked for until their pods change. */
+/** Maximum queued lookups; owners over the limit are not looked up until their pods change. */
 const maxWaiting = 4096
 const atOnce = 4
 const attempts = 4
 const maxAnswerBytes = 1024 * 1024
 
-/** Owners that have others above them, by where they are found (Kubernetes API, apps v1 and batch v1). */
+/** API groups and resources of owners that have owners themselves (Kubernetes API, apps v1 and batch v1). */
 const collections: ReadonlyMap<string, readonly [group: string, resource: string]> = new Map([
   ['ReplicaSet', ['apps/v1', 'replicasets']],
   ['Job', ['batch/v1', 'jobs']],
@@ -27,15 +27,15 @@ export interface OwnerLookupOptions {
   readonly interning: Interning
   readonly timing: Timing
   readonly stop: AbortSignal
-  /** What is above an owner is known now, or is known to stay unknown. Must not throw. */
+  /** Called when the owners above one are known, or will stay unknown. Must not throw. */
   readonly settled: (ownerUid: string) => void
   readonly report: (resource: string, fault: Fault | undefined) => void
 }
 
-/** `failed`: nobody could tell, and it may be asked again then. */
+/** `failedUntilMs`: the lookup failed, and may be retried then. */
 type Answer = { readonly above: readonly Owner[] } | { readonly failedUntilMs: number }
 
-/** Finds who stands above the owners of pods: the Deployment of a ReplicaSet, the CronJob of a Job. */
+/** Finds owners of the owners of pods: the Deployment of a ReplicaSet, the CronJob of a Job. */
 export class OwnerLookup {
   private readonly options: OwnerLookupOptions
   private readonly answers = small(new BoundedMap<string, Answer>(maxKnown))
@@ -47,7 +47,7 @@ export class OwnerLookup {
     this.options = options
   }
 
-  /** Who stands above, `unknown` where nobody can tell, and `asked` until `settled` is called. */
+  /** Owners above this one, `unknown` if they cannot be found, or `asked` until `settled` is called. */
   above(owner: Owner, namespace: string): readonly Owner[] | 'unknown' | 'asked' {
     if (!collections.has(owner.kind)) return []
     if (owner.uid === '') return 'unknown'
@@ -82,7 +82,7 @@ export class OwnerLookup {
     const { stop, timing } = this.options
     let waitMs = timing.backoff.initialMs
     for (let attempt = 1; !stop.aborted; attempt++) {
-      // Others may have been refused meanwhile.
+      // Another request may have been rejected since.
       const isFinal = this.isRefused(owner.kind) || (await this.ask(owner, namespace))
       if (isFinal || attempt === attempts || stop.aborted) {
         if (!this.answers.get(owner.uid)) this.fail(owner, timing.refusedMs)
@@ -94,7 +94,7 @@ export class OwnerLookup {
     }
   }
 
-  /** True when there is no use in asking again. */
+  /** True if a retry is pointless. */
   private async ask(owner: Owner, namespace: string): Promise<boolean> {
     const { client, interning, timing, stop, settled, report } = this.options
     const [group, resource] = collections.get(owner.kind)!
@@ -103,7 +103,7 @@ export class OwnerLookup {
       const request = { path, accept: metadataOnly, timeoutMs: timing.answerMs, stop }
       const metadata = objectOf((await client.object(request, maxAnswerBytes)).metadata)
       report(resource, undefined)
-      // Another one of that name was made meanwhile.
+      // Another object of that name was created since.
       if (metadata.uid !== owner.uid) return true
       const found = controllerOf(metadata)
       this.answers.set(owner.uid, { above: found === undefined ? [] : [interning.owner(found)] })

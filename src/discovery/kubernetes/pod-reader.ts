@@ -2,7 +2,7 @@ import { type JsonObject, listOf, objectOf, textOf } from '../../lib/json-fields
 import type { Owner, Pod, PodContainer } from '../../model/entity.ts'
 import type { Interning } from './interning.ts'
 
-/** They name a service (semantic conventions, "Kubernetes attributes"). */
+/** Labels with the service name (semantic conventions, "Kubernetes attributes"). */
 const serviceLabels: readonly string[] = [
   'app.kubernetes.io/name',
   'app.kubernetes.io/instance',
@@ -14,15 +14,15 @@ const maxValue = 1024
 const maxAddresses = 16
 const noTexts: ReadonlyMap<string, string> = new Map()
 
-/** A pod as it was told, and what its owners are found by. */
+/** A pod as read, and the data to find its owners. */
 export interface PodReading {
-  /** Its owners: who made it, without those above. */
+  /** Its owners are only its controller, without owners above. */
   readonly pod: Pod
-  /** `pod-template-hash`; '' where no Deployment made it. */
+  /** `pod-template-hash`; '' for a pod without a Deployment. */
   readonly templateHash: string
 }
 
-/** Makes pods of what the API tells (Kubernetes API, core v1 `Pod`). */
+/** Reads pods (Kubernetes API, core v1 `Pod`). */
 export class PodReader {
   private readonly labels: ReadonlySet<string>
   private readonly annotations: ReadonlySet<string>
@@ -34,7 +34,7 @@ export class PodReader {
     this.interning = interning
   }
 
-  /** Undefined: it is no pod. */
+  /** Undefined if it is not a pod. */
   read(object: JsonObject): PodReading | undefined {
     const { interning } = this
     const metadata = objectOf(object.metadata)
@@ -96,7 +96,7 @@ export class PodReader {
   }
 }
 
-/** Whether two tell the same of a pod; owners are left out. */
+/** Whether two readings of a pod are equal, owners excluded. */
 export function isSamePod(one: Pod, other: Pod): boolean {
   return (
     one.uid === other.uid &&
@@ -119,7 +119,7 @@ export function isSameOwners(some: readonly Owner[], others: readonly Owner[]): 
   return isSameList(some, others, (a, b) => a.kind === b.kind && a.name === b.name && a.uid === b.uid)
 }
 
-/** Who made an object: the one of its owners that manages it. */
+/** Controller of an object: the owner that manages it. */
 export function controllerOf(metadata: JsonObject): Owner | undefined {
   for (const each of listOf(metadata.ownerReferences)) {
     const { controller, kind, name, uid } = objectOf(each)
@@ -129,7 +129,7 @@ export function controllerOf(metadata: JsonObject): Owner | undefined {
   return undefined
 }
 
-/** None for a pod that shares the addresses of its node, or that has ended and may have left them to another. */
+/** Addresses of a pod; none if it uses the host network, or if it has ended and another may have them. */
 function addressesOf(spec: JsonObject, status: JsonObject): readonly string[] {
   if (spec.hostNetwork === true || status.phase === 'Succeeded' || status.phase === 'Failed') return []
   const addresses = listOf(status.podIPs, maxAddresses).map(each => textOf(objectOf(each).ip, 45))
@@ -137,10 +137,10 @@ function addressesOf(spec: JsonObject, status: JsonObject): readonly string[] {
   return [...new Set(all)]
 }
 
-/** Without the runtime before it (`containerd://…`). */
+/** Container ID without the runtime prefix (`containerd://…`). */
 function containerId(value: unknown): string {
   const found = /^[a-z0-9-]{1,32}:\/\/([0-9a-f]{1,128})$/.exec(textOf(value))?.[1]
-  // A part of a text keeps all of it.
+  // A copy: a substring would keep the whole text in memory.
   return found === undefined ? '' : Buffer.from(found, 'latin1').toString('latin1')
 }
 
@@ -152,7 +152,7 @@ function cut(text: string): string {
   return Buffer.from(text.slice(0, maxValue), 'utf16le').toString('utf16le')
 }
 
-/** 0 where it is no time. */
+/** Microseconds since the epoch; 0 if it is not a time. */
 function microseconds(value: unknown): number {
   const at = Date.parse(textOf(value, 64))
   return Number.isFinite(at) && at > 0 ? at * 1000 : 0

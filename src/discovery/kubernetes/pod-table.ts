@@ -6,15 +6,15 @@ import type { OwnerLookup } from './owner-lookup.ts'
 import { isSameOwners, isSamePod, type PodReader } from './pod-reader.ts'
 import { keeperOf, type ObjectKeeper } from './resource-watch.ts'
 
-/** A node has some hundreds at most; a server that ignores which node was asked for must not fill our memory. */
+/** Maximum number of pods. A node has hundreds; a server that ignores the node filter must not fill our memory. */
 const maxPods = 16_384
 
 interface Entry {
-  /** As it was read: of its owners only who made it. */
+  /** Pod as read: its only owner is its controller. */
   read: Pod
-  /** Its Deployment by the rule for names; undefined where that says nothing. */
+  /** Its Deployment by the naming rule; undefined if the rule does not apply. */
   guess: Owner | undefined
-  /** Undefined while it waits for its owners. */
+  /** Pod as reported; undefined while it waits for its owners. */
   told: Pod | undefined
   timer: NodeJS.Timeout | undefined
 }
@@ -23,15 +23,15 @@ export interface PodTableOptions {
   readonly reader: PodReader
   readonly sink: EntitySink
   readonly room: ByteRoom
-  /** A pod is held back at most so long while its owners are looked up. */
+  /** Maximum delay of a pod while its owners are looked up, in milliseconds. */
   readonly ownerMs: number
 }
 
-/** The pods that are there. The sink is told what is new, changed or gone, nothing twice, and never a wrong owner. */
+/** Current pods. Reports new, changed and removed pods to the sink, nothing twice and never with a wrong owner. */
 export class PodTable {
   private readonly options: PodTableOptions
   private readonly entries = new Map<string, Entry>()
-  /** Pods by the owner that more may become known of. */
+  /** Pods by the owner that is being looked up. */
   private readonly waiting = new Map<string, Set<string>>()
   private owners: OwnerLookup | undefined
 
@@ -43,12 +43,12 @@ export class PodTable {
     return this.entries.size
   }
 
-  /** Who is asked for those above an owner. */
+  /** Sets the lookup of owners. */
   use(owners: OwnerLookup): void {
     this.owners = owners
   }
 
-  /** Keeps the pods of one watch. */
+  /** Keeper for the pods of one watch. */
   keeper(): ObjectKeeper {
     return keeperOf(
       object => this.take(object),
@@ -56,7 +56,7 @@ export class PodTable {
     )
   }
 
-  /** More may be known of an owner. */
+  /** The lookup of an owner is finished. */
   settled(ownerUid: string): void {
     const uids = this.waiting.get(ownerUid)
     if (uids === undefined) return
@@ -67,7 +67,7 @@ export class PodTable {
     }
   }
 
-  /** All of them are gone. */
+  /** Reports all pods as gone. */
   clear(): void {
     for (const uid of [...this.entries.keys()]) this.gone(uid)
   }
@@ -84,7 +84,7 @@ export class PodTable {
       this.entries.set(pod.uid, entry)
     } else {
       if (isSamePod(entry.read, pod) && isSameOwners(entry.read.owners, pod.owners)) return pod.uid
-      // What it was is better than nothing.
+      // The old state is better than none.
       if (!room.change(entityBytes(entry.read), entityBytes(pod))) return pod.uid
       if (!isSameOwners(entry.read.owners, pod.owners)) this.leaveWaiting(entry.read)
       entry.read = pod
@@ -104,7 +104,7 @@ export class PodTable {
     if (entry.told !== undefined) this.options.sink.podGone(uid)
   }
 
-  /** Tells of a pod with the owners that are known of it. */
+  /** Reports a pod with its known owners. */
   private complete(entry: Entry): void {
     const { read, guess, told } = entry
     const [owner] = read.owners
@@ -118,7 +118,7 @@ export class PodTable {
       return
     }
     this.wait(owner.uid, read.uid)
-    // What was known before is as right as ever: an owner never changes hands.
+    // Owners known before stay valid: the owner of an object never changes.
     if (told?.owners[0]?.uid === owner.uid && told.owners.length > 1) this.tell(entry, told.owners)
     else if (guess !== undefined) this.tell(entry, [owner, guess])
     else if (above === 'unknown' || told !== undefined) this.tell(entry, read.owners)
@@ -147,7 +147,7 @@ export class PodTable {
   }
 }
 
-/** A Deployment calls its ReplicaSets by its own name and the hash of their template, which it labels the pods with. */
+/** Deployment of a ReplicaSet, whose name is that of the Deployment and the template hash, also a label of its pods. */
 function deploymentOf(owner: Owner | undefined, templateHash: string): Owner | undefined {
   const end = `-${templateHash}`
   if (templateHash === '' || owner?.kind !== 'ReplicaSet' || !owner.name.endsWith(end)) return undefined

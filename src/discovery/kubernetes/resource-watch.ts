@@ -11,20 +11,20 @@ import type { Timing } from './timing.ts'
 
 const maxObjectBytes = 4 * 1024 * 1024
 const pageItems = 500
-/** So many watches that are answered and bring nothing, and the list is asked for anew. */
+/** Number of watches in a row without events before a new list. */
 const fruitlessWatches = 3
-/** A watch that ends sooner, and by itself, has something wrong with it. */
+/** Minimum duration of a watch, in milliseconds; one that ends sooner counts as failed. */
 const shortestWatchMs = 1_000
 
-/** Keeps what is watched. None of these may throw. */
+/** Keeper of watched objects. None of its methods may throw. */
 export interface ObjectKeeper {
-  /** An object that is there, new or changed. Its uid; '' for one that cannot be used. */
+  /** Takes a new or changed object. Returns its uid; '' if it cannot be used. */
   take(object: JsonObject): string
   gone(uid: string): void
   uids(): Iterable<string>
 }
 
-/** Remembers which objects one watch brought, of a table that several fill. */
+/** Keeper that remembers the objects of one watch, for a table with several watches. */
 export function keeperOf(take: (object: JsonObject) => string, gone: (uid: string) => void): ObjectKeeper {
   const uids = new Set<string>()
   return {
@@ -42,38 +42,38 @@ export function keeperOf(take: (object: JsonObject) => string, gone: (uid: strin
 
 export interface ResourceWatchOptions {
   readonly client: ApiClient
-  /** Of the collection: `/api/v1/pods`. */
+  /** Path of the collection, such as `/api/v1/pods`. */
   readonly path: string
-  /** The word of RBAC for it: `pods`. */
+  /** Resource as in RBAC: `pods`. */
   readonly resource: string
   /** '' for all namespaces. */
   readonly namespace: string
-  /** Which of them: `fieldSelector=…`, encoded; '' for all. */
+  /** Encoded query to select objects: `fieldSelector=…`; '' for all. */
   readonly selector: string
   readonly keeper: ObjectKeeper
   readonly timing: Timing
   readonly stop: AbortSignal
-  /** Undefined: all is well again. */
+  /** Reports a fault; undefined clears it. */
   readonly report: (fault: Fault | undefined) => void
 }
 
-/** The version that we know is too old for the server: only a list helps. */
+/** The server no longer has our resource version: a new list is required. */
 class ExpiredError extends Error {
   override readonly name = 'ExpiredError'
 }
 
 /**
  * Lists a collection and watches it from there (Kubernetes API concepts, "Efficient detection of changes"). A watch that
- * ends goes on where it was; only when the server no longer knows that place is the list asked for again.
+ * ends continues at its last version; only if the server no longer has that version is the list read again.
  */
 export class ResourceWatch {
-  /** The last thing asked was answered. */
+  /** Whether the last request was answered. */
   connected = false
   private readonly options: ResourceWatchOptions
   private readonly backoff: Backoff
-  /** Of the last object that was told; '' asks for a list. */
+  /** Resource version of the last object; '' requests a list. */
   private version = ''
-  /** The list must be what is there now, rather than what the server's cache still holds. */
+  /** Requests a current list instead of one from the server's cache. */
   private wantsLatest = false
   private fruitless = 0
 
@@ -82,7 +82,7 @@ export class ResourceWatch {
     this.backoff = new Backoff(options.timing.backoff)
   }
 
-  /** Ends with `stop`; never rejects. */
+  /** Runs until `stop`; never rejects. */
   async run(): Promise<void> {
     const { stop } = this.options
     while (!stop.aborted) {
@@ -98,7 +98,7 @@ export class ResourceWatch {
     this.connected = false
   }
 
-  /** How long to wait after an error. */
+  /** Wait after an error, in milliseconds. */
   private failed(error: unknown): number {
     const { stop, report, client, resource, namespace } = this.options
     if (stop.aborted) return 0
@@ -130,17 +130,17 @@ export class ResourceWatch {
     const { keeper } = this.options
     const seen = new Set<string>()
     let metadata = await this.page('', seen)
-    // The server's cache answers without pages where any version will do.
+    // The server's cache answers without pages if any version is acceptable.
     for (let next = textOf(metadata.continue, 65_536); next !== ''; next = textOf(metadata.continue, 65_536))
       metadata = await this.page(next, seen)
     const version = textOf(metadata.resourceVersion)
-    if (version === '') throw new FormatError('it is no list of Kubernetes')
+    if (version === '') throw new FormatError('not a Kubernetes list')
     for (const uid of [...keeper.uids()]) if (!seen.has(uid)) keeper.gone(uid)
     this.version = version
     this.well()
   }
 
-  /** Tells of one page; its `metadata`. */
+  /** Reports the objects of one page. Returns its `metadata`. */
   private async page(next: string, seen: Set<string>): Promise<JsonObject> {
     const { keeper, stop } = this.options
     const from =
@@ -150,7 +150,7 @@ export class ResourceWatch {
     await this.read(answer, this.options.timing.answerMs, 'silence', async (piece, turn) => {
       for (const item of reader.items(piece)) {
         const object = parseObject(item)
-        if (object === undefined) throw new FormatError('an object of it is no JSON')
+        if (object === undefined) throw new FormatError('an object in the answer is not JSON')
         const uid = keeper.take(object)
         if (uid !== '') seen.add(uid)
         const rest = turn.rest()
@@ -159,11 +159,11 @@ export class ResourceWatch {
       }
     })
     const envelope = parseObject(reader.envelope)
-    if (!isObject(envelope?.metadata)) throw new FormatError('it is no list of Kubernetes')
+    if (!isObject(envelope?.metadata)) throw new FormatError('not a Kubernetes list')
     return envelope.metadata
   }
 
-  /** Tells what changes until the server ends it; how long to wait before the next. */
+  /** Reports changes until the server ends the watch. Returns the wait before the next, in milliseconds. */
   private async watch(): Promise<number> {
     const { timing, stop } = this.options
     const askedMs = Math.round(timing.watchMs * (1 + Math.random()))
@@ -186,7 +186,7 @@ export class ResourceWatch {
     } catch (error) {
       if (error instanceof FormatError || error instanceof ExpiredError || error instanceof ApiError)
         throw error
-      // Connections break, some by a proxy that takes no silence. Only when no other can be made is something wrong.
+      // Connections break, some at a proxy with an idle timeout. It is a fault only if a new one fails.
       if (lasted()) this.backoff.reset()
       return this.backoff.next()
     }
@@ -198,7 +198,7 @@ export class ResourceWatch {
   private apply(line: Buffer): void {
     const { keeper } = this.options
     const event = parseObject(line)
-    if (event === undefined) throw new FormatError('a line of the watch is no JSON')
+    if (event === undefined) throw new FormatError('a line of the watch is not JSON')
     const object = objectOf(event.object)
     switch (event.type) {
       case 'ADDED':
@@ -239,14 +239,14 @@ export class ResourceWatch {
     }
   }
 
-  /** Hands on the pieces of a body. `limitMs` is for the whole of it, or for a silence between two of them. */
+  /** Passes on the pieces of a body. `limitMs` is for the whole body, or for the silence between two pieces. */
   private async read(
     answer: IncomingMessage,
     limitMs: number,
     limits: 'whole' | 'silence',
     use: (piece: Buffer, turn: Turn) => Promise<void>,
   ): Promise<void> {
-    const late = () => answer.destroy(new Error(`nothing came for ${Math.round(limitMs / 1000)} s`))
+    const late = () => answer.destroy(new Error(`no data for ${Math.round(limitMs / 1000)} s`))
     const timer = setTimeout(late, limitMs).unref()
     const turn = new Turn(1)
     try {

@@ -4,10 +4,10 @@ import { listOf, objectOf, textOf } from '../../lib/json-fields.ts'
 import type { Interning } from './interning.ts'
 import { keeperOf, type ObjectKeeper } from './resource-watch.ts'
 
-/** Services that are known at most; a cluster has some thousands. */
+/** Maximum number of services; a cluster has several thousand. */
 const maxServices = 20_000
 const maxAddresses = 4
-/** Of a service in memory, with its number and place, and of each address. */
+/** Bytes in memory of a service, and of each address. */
 const serviceBytes = 320
 const addressBytes = 120
 
@@ -21,7 +21,7 @@ interface Entry extends ClusterService {
   readonly addresses: readonly string[]
 }
 
-/** The services of the cluster by their addresses (Kubernetes API, core v1 `Service`). */
+/** Services of the cluster by address (Kubernetes API, core v1 `Service`). */
 export class ServiceTable {
   private readonly entries = new Map<string, Entry>()
   private readonly byAddress = new Map<string, Entry>()
@@ -37,12 +37,12 @@ export class ServiceTable {
     return this.entries.size
   }
 
-  /** The service that has this address of the cluster. */
+  /** Service with this cluster address. */
   at(address: string): ClusterService | undefined {
     return this.byAddress.get(address)
   }
 
-  /** Keeps the services of one watch. */
+  /** Keeper for the services of one watch. */
   keeper(): ObjectKeeper {
     return keeperOf(
       object => this.take(object),

@@ -1,18 +1,18 @@
 import type { BackoffOptions } from '../../lib/backoff.ts'
 
-/** How long things may take, in milliseconds. */
+/** Timeouts, in milliseconds. */
 export interface Timing {
-  /** A watch is asked for as long as this, and up to twice: all of them must not begin anew at once. */
+  /** Minimum duration of a watch; up to twice that at random, so that not all restart together. */
   readonly watchMs: number
-  /** A watch that has not ended by itself so long after it should have is given up. */
+  /** Grace period for a watch that the server does not end in time. */
   readonly hangMs: number
-  /** For the head of an answer, and between two pieces of a list. */
+  /** Timeout for the response headers, and between two pieces of a list. */
   readonly answerMs: number
-  /** A pod waits at most so long to be told while nobody knows who stands above its owner. */
+  /** Maximum delay of a pod while the owners above its controller are unknown. */
   readonly ownerMs: number
-  /** Files with tokens and certificates are read again when what was read is this old. */
+  /** Maximum age of tokens and certificates read from files. */
   readonly credentialsMs: number
-  /** What nobody may look at is asked for again after so long. */
+  /** Interval of retries after a denied request. */
   readonly refusedMs: number
   readonly backoff: BackoffOptions
 }

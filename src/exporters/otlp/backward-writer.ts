@@ -1,16 +1,16 @@
 import { fieldKey, varintSize, WireType } from '../../lib/protobuf.ts'
 
 /**
- * Writes protobuf from its end to its beginning: a message's content is there before its length, so that any nesting
- * takes linear time. Fields, and the elements of repeated ones, are written in the opposite of their order. For numbers
- * of 64 bits, which `Writer` has not.
+ * Writes protobuf from end to start: the content of a message is written before its length, so that any nesting
+ * takes linear time. Fields, and elements of repeated fields, are written in reverse order. Has numbers
+ * of 64 bits, unlike `Writer`.
  */
 export class BackwardWriter {
   private buffer = Buffer.allocUnsafeSlow(4096)
-  /** Bytes at the end of the buffer that are written. */
+  /** Number of bytes written, at the end of the buffer. */
   length = 0
 
-  /** What was written, without a copy: valid until the next write. */
+  /** Bytes written, without a copy: valid until the next write. */
   written(): Buffer {
     return this.buffer.subarray(this.buffer.length - this.length)
   }
@@ -74,7 +74,7 @@ export class BackwardWriter {
     this.varint(fieldKey(field, type))
   }
 
-  /** Makes room for so many bytes before what is written and returns where they begin, perhaps in another buffer. */
+  /** Makes room for so many bytes before those written. Returns their offset, perhaps in a new buffer. */
   private room(bytes: number): number {
     const needed = this.length + bytes
     if (needed > this.buffer.length) {

@@ -16,11 +16,11 @@ import { messageSchema } from './schema-table.ts'
 /** AGGREGATION_TEMPORALITY_DELTA. */
 const delta = 1
 
-const noSum = 'exponential histograms without a sum, which is NaN instead'
+const noSum = 'exponential histograms without a sum, set to NaN'
 
 /**
- * Makes a metric of the model, or several where the points of a histogram differ in their bounds. What the model has no
- * place for is left out and counted by its points.
+ * Decodes a metric, or several if the points of a histogram have different bounds. Data without a
+ * counterpart in the model is dropped and counted by its points.
  */
 export function decodeMetric(cursor: FieldCursor, unfit: Unfit, visit: (metric: Metric) => void): void {
   const metadata = new Attributes()
@@ -171,7 +171,7 @@ function readExemplar(cursor: FieldCursor, unfit: Unfit): Exemplar {
   return exemplar
 }
 
-/** What is not told, or not known, is cumulative. */
+/** Temporality; missing and unknown values count as cumulative. */
 function temporalityOf(number: number): Temporality {
   return number === delta ? 'delta' : undefined
 }
@@ -180,11 +180,11 @@ interface Numbers {
   readonly points: NumberPoint[]
   monotonic: boolean
   temporality: Temporality
-  /** Some point was an integer: the others stay doubles by their fraction. */
+  /** Whether any point was an integer: the others are doubles by their fraction. */
   integer: boolean
 }
 
-/** Points of a sum, or of a gauge, which is one without the other fields. */
+/** Reads the points of a sum, or of a gauge, which has fewer fields. */
 function readNumbers(cursor: FieldCursor, unfit: Unfit): Numbers {
   const message = messageSchema('Sum')
   const numbers: Numbers = { points: [], monotonic: false, temporality: undefined, integer: false }
@@ -242,7 +242,7 @@ interface HistogramPoints {
   readonly points: HistogramPoint[]
 }
 
-/** Points by their bounds. Those without a value have none, and stay with the points beside them. */
+/** Points grouped by bounds. Points without a value have none, and stay with their neighbours. */
 class HistogramGroups {
   readonly #groups = new Map<string, HistogramPoints>()
   #last: HistogramPoints | undefined
@@ -330,7 +330,7 @@ function readHistogramPoint(cursor: FieldCursor, groups: HistogramGroups, unfit:
         point.exemplars = exemplars
         break
       default:
-        unfit.change('minima and maxima of histograms, lost')
+        unfit.change('minimum and maximum of histograms, lost')
     }
   }
   groups.add(point, bounds)
@@ -408,7 +408,7 @@ function readExponentialPoint(cursor: FieldCursor, points: ExponentialHistogramP
         point.max = cursor.number().double
         break
       case 'zeroThreshold':
-        if (cursor.number().double !== 0) unfit.change('thresholds of zero, lost')
+        if (cursor.number().double !== 0) unfit.change('zero thresholds, lost')
         break
       default:
         unfit.change('exemplars, lost')

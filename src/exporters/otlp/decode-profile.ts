@@ -6,7 +6,7 @@ import { FieldCursor } from './field-cursor.ts'
 import { fileHash, frameType, gnuBuildId } from './profile-dictionary.ts'
 import { type FieldSchema, messageSchema } from './schema-table.ts'
 
-/** Kinds of the model by the names of sample types. */
+/** Profile kinds by sample type name. */
 const kinds: Readonly<Record<string, Profile['kind']>> = {
   cpu: 'cpu',
   samples: 'cpu',
@@ -31,7 +31,7 @@ const frameTypes: Readonly<Record<FrameType, true>> = {
   luajit: true,
 }
 
-/** Few bytes could ask for many frames otherwise: locations are shared, and each may have many. */
+/** Maximum frames of a stack: otherwise a few bytes could create many frames, as locations are shared. */
 const maxFrames = 4096
 
 interface Entry {
@@ -39,14 +39,14 @@ interface Entry {
   readonly value: AttributeValue
 }
 
-/** What of a frame its function tells. */
+/** Properties of a frame from its function. */
 interface Code {
   name: string
   systemName: string
   file: string
 }
 
-/** Makes profiles of the model, references into the request's dictionary resolved. */
+/** Decodes profiles, with references into the request's dictionary resolved. */
 export class ProfileDecoder {
   private readonly unfit: Unfit
   private readonly strings: string[] = []
@@ -97,18 +97,18 @@ export class ProfileDecoder {
           period = readInteger(cursor.number(), this.unfit)
           break
         case 'profileId':
-          this.unfit.change('identifiers of profiles, lost')
+          this.unfit.change('profile identifiers, lost')
           break
         case 'originalPayload':
           this.unfit.change('original payloads of profiles, lost')
           break
         case 'attributeIndices':
-          this.unfit.change('attributes of whole profiles, lost')
+          this.unfit.change('profile attributes, lost')
           break
       }
     }
     const kind = Object.hasOwn(kinds, type.type) ? kinds[type.type] : undefined
-    if (kind === undefined) this.unfit.leaveOut('profiles of other types than cpu, memory and off_cpu')
+    if (kind === undefined) this.unfit.leaveOut('profiles of types other than cpu, memory and off_cpu')
     else if (samples.length === 0) this.unfit.leaveOut('profiles without samples')
     else {
       const distance = this.periodOf(kind, periodType, period)
@@ -117,7 +117,7 @@ export class ProfileDecoder {
     }
   }
 
-  /** The period where it is one that the model has for the kind, else 0. */
+  /** Period in the unit of the kind, or 0 if it has another type or unit. */
   private periodOf(kind: Profile['kind'], { type, unit }: ValueType, period: number): number {
     if (period === 0) return 0
     const wanted = periodTypeOf({ kind })
@@ -126,7 +126,7 @@ export class ProfileDecoder {
     return 0
   }
 
-  /** What refers to another table is read after it, wherever it stands. */
+  /** Reads tables in the order of their references, whatever their order in the request. */
   private readTables(dictionary: FieldCursor): void {
     const tables = new Map<string, FieldCursor[]>()
     const message = messageSchema('ProfilesDictionary')
@@ -171,7 +171,7 @@ export class ProfileDecoder {
         this.eachAttribute(cursor, field, ({ key, value }) => {
           if (key === gnuBuildId) made.buildId = String(value)
           else if (key === fileHash) made.hash = String(value)
-          else this.unfit.change('other attributes of mappings than identifiers of files, lost')
+          else this.unfit.change('mapping attributes other than file identifiers, lost')
         })
       else {
         const address = this.address(cursor)
@@ -191,7 +191,7 @@ export class ProfileDecoder {
       if (field.name === 'nameStrindex') made.name = this.string(int32)
       else if (field.name === 'systemNameStrindex') made.systemName = this.string(int32)
       else if (field.name === 'filenameStrindex') made.file = this.string(int32)
-      else if (int32 !== 0) this.unfit.change('first lines of functions, lost')
+      else if (int32 !== 0) this.unfit.change('start lines of functions, lost')
     }
     return made
   }
@@ -216,7 +216,7 @@ export class ProfileDecoder {
       } else
         this.eachAttribute(cursor, field, ({ key, value }) => {
           if (key === frameType && Object.hasOwn(frameTypes, String(value))) type = value as FrameType
-          else this.unfit.change('other attributes of locations than types of frames, lost')
+          else this.unfit.change('location attributes other than frame types, lost')
         })
     }
     if (mapping !== undefined) place = address > 0 ? { mapping, address } : { mapping }
@@ -256,7 +256,7 @@ export class ProfileDecoder {
   /** The number that the cursor is at, as near as a double comes to it. */
   private address(cursor: FieldCursor): number {
     const { uint64 } = cursor.number()
-    if (!Number.isSafeInteger(uint64)) this.unfit.change('addresses beyond 2^53, rounded')
+    if (!Number.isSafeInteger(uint64)) this.unfit.change('addresses over 2^53, rounded')
     return uint64
   }
 
@@ -274,7 +274,7 @@ export class ProfileDecoder {
       cursor.numbers(field, () => {
         const inlined = this.locations[cursor.int32] ?? []
         if (frames.length + inlined.length > maxFrames)
-          this.unfit.change(`frames beyond ${maxFrames} of a stack, lost`)
+          this.unfit.change(`stack frames over the limit of ${maxFrames}, lost`)
         else frames.push(...inlined)
       })
     return frames
@@ -292,7 +292,7 @@ export class ProfileDecoder {
     return { key, value }
   }
 
-  /** A sample of the model has one value: the sum of those by time, of which each is 1 where none is given. */
+  /** A sample of the model has one value: the sum of the values by timestamp, each 1 if there are none. */
   private readSample(cursor: FieldCursor, samples: Sample[]): void {
     const message = messageSchema('Sample')
     const attributes = new Attributes()
@@ -330,7 +330,7 @@ export class ProfileDecoder {
   private linkAt(index: number): SpanLink | undefined {
     if (index === 0) return undefined
     const link = this.links[index]
-    if (link === undefined) this.unfit.change('links of samples without identifiers of a span, lost')
+    if (link === undefined) this.unfit.change('sample links without a span identifier, lost')
     return link
   }
 }

@@ -2,11 +2,11 @@ import type { Attributes, AttributeValue } from '../../model/attributes.ts'
 import type { FieldCursor } from './field-cursor.ts'
 import { maxValueDepth, messageSchema, recursiveMessage } from './schema-table.ts'
 
-/** What the model has no place for: a number of occurrences by what it is, in words. */
+/** Counts data without a counterpart in the model, by description. */
 export class Unfit {
-  /** Taken in another form, or lost beside an item that is there. */
+  /** Data converted, or lost from an item that was kept. */
   readonly changed = new Map<string, number>()
-  /** Items that are not there, as receivers count them. */
+  /** Dropped items, as receivers count them. */
   readonly leftOut = new Map<string, number>()
 
   change(what: string, count = 1): void {
@@ -18,7 +18,7 @@ export class Unfit {
   }
 }
 
-/** Gathers attributes from the wire. Of a key that comes twice the last value counts. */
+/** Reads attributes. The last value of a duplicate key counts. */
 export class AttributeReader {
   private readonly places = new Map<string, number>()
   private readonly attributes: Attributes
@@ -43,7 +43,7 @@ export class AttributeReader {
   }
 }
 
-/** An AnyValue as plain data: a Buffer for bytes, a bigint for integers that no double holds. */
+/** AnyValue as plain data: a Buffer for bytes, a bigint for integers that a double cannot represent. */
 export type PlainValue =
   | string
   | number
@@ -54,7 +54,7 @@ export type PlainValue =
   | readonly PlainValue[]
   | ReadonlyMap<string, PlainValue>
 
-/** Reads an AnyValue. Throws a RangeError where values are nested deeper than 32. */
+/** Reads an AnyValue. Throws a RangeError for values nested deeper than 32. */
 export function readValue(cursor: FieldCursor, depth = 0): PlainValue {
   if (depth >= maxValueDepth)
     throw new RangeError(`cannot read OTLP request: values nested deeper than ${maxValueDepth}`)
@@ -90,7 +90,7 @@ export function readValue(cursor: FieldCursor, depth = 0): PlainValue {
   return value
 }
 
-/** A number where one holds the integer that the cursor has read. */
+/** Integer read by the cursor, as a number if exact. */
 function integer(cursor: FieldCursor): number | bigint {
   const { int64 } = cursor
   if (Number.isSafeInteger(int64)) return int64
@@ -98,13 +98,13 @@ function integer(cursor: FieldCursor): number | bigint {
   return BigInt(int64) === exact ? int64 : exact
 }
 
-/** The integer that the cursor has read, as near as a double comes to it. */
+/** Integer read by the cursor, rounded to a double. */
 export function readInteger(cursor: FieldCursor, unfit: Unfit): number {
   return rounded(integer(cursor), unfit)
 }
 
 function rounded(value: number | bigint, unfit: Unfit): number {
-  if (typeof value === 'bigint') unfit.change('integers beyond 2^53, rounded')
+  if (typeof value === 'bigint') unfit.change('integers over 2^53, rounded')
   return Number(value)
 }
 
@@ -136,23 +136,22 @@ function readKeyValue(cursor: FieldCursor, depth: number): { key: string; value:
   return { key, value }
 }
 
-/** A value in a form that the model has: bytes in base64, maps and arrays of other than texts as JSON. */
+/** Value in a form of the model: bytes in base64, maps and arrays of non-strings as JSON. */
 export function attributeValue(value: PlainValue, unfit: Unfit): AttributeValue {
   if (value === null) return ''
   if (Array.isArray(value) && value.every(each => typeof each === 'string')) return value
   if (typeof value === 'bigint') return rounded(value, unfit)
   if (typeof value !== 'object') return value
-  if (Buffer.isBuffer(value)) unfit.change('bytes as values, taken as base64')
-  else
-    unfit.change(`${Array.isArray(value) ? 'arrays of other than texts' : 'maps'} as values, taken as JSON`)
+  if (Buffer.isBuffer(value)) unfit.change('byte values, converted to base64')
+  else unfit.change(`${Array.isArray(value) ? 'arrays of non-strings' : 'maps'} as values, converted to JSON`)
   return plainText(value)
 }
 
-/** The body of a log record, which is a text in the model. */
+/** Body of a log record, which is a string in the model. */
 export function bodyText(value: PlainValue, unfit: Unfit): string {
   if (value === null) return ''
   if (typeof value === 'string') return value
-  unfit.change('bodies of log records that are no texts, taken as JSON')
+  unfit.change('log bodies that are not strings, converted to JSON')
   return plainText(value)
 }
 

@@ -121,15 +121,15 @@ test('values that the model has no place for are taken as text, and counted', ()
     ['twice', 2],
   ])
   assert.deepEqual(changed, {
-    'maps as values, taken as JSON': 1,
-    'bytes as values, taken as base64': 1,
-    'arrays of other than texts as values, taken as JSON': 1,
-    'integers beyond 2^53, rounded': 1,
+    'maps as values, converted to JSON': 1,
+    'byte values, converted to base64': 1,
+    'arrays of non-strings as values, converted to JSON': 1,
+    'integers over 2^53, rounded': 1,
   })
   const body = { kvlistValue: { values: [{ key: 'a', value: { intValue: 1 } }] } }
   const logs = decoded('logs', { resourceLogs: [{ scopeLogs: [{ logRecords: [{ body }] }] }] })
   assert.equal(logs.items[0]!.item.body, '{"a":1}')
-  assert.deepEqual(logs.changed, { 'bodies of log records that are no texts, taken as JSON': 1 })
+  assert.deepEqual(logs.changed, { 'log bodies that are not strings, converted to JSON': 1 })
 })
 
 test('events, links and what else a span of the model has not are counted', () => {
@@ -139,10 +139,10 @@ test('events, links and what else a span of the model has not are counted', () =
   )
   assert.deepEqual([items[0]!.item.kind, items[0]!.item.status, items[0]!.item.name], [1, 0, 'n'])
   assert.deepEqual(changed, {
-    'events of spans, lost': 2,
-    'links of spans, lost': 1,
-    'statuses Ok, taken as unset': 1,
-    'counts of what the sender had dropped, lost': 1,
+    'span events, lost': 2,
+    'span links, lost': 1,
+    'status Ok, converted to unset': 1,
+    'counts of data dropped by the sender, lost': 1,
   })
 })
 
@@ -182,7 +182,7 @@ test('points of a histogram with other bounds become a metric of their own', () 
       [[5], 1],
     ],
   )
-  assert.deepEqual(changed, { 'minima and maxima of histograms, lost': 3 })
+  assert.deepEqual(changed, { 'minimum and maximum of histograms, lost': 3 })
 })
 
 test('frames of a profile that were inlined stand one by one, and one without a name has its address', () => {
@@ -293,14 +293,14 @@ test('what a profile of another sender has beyond the model is counted', () => {
   assert.deepEqual(second!.attributes.toObject(), { 'profile.frame.type': 'native' })
   assert.equal(items[0]!.item.period, undefined)
   assert.deepEqual(changed, {
-    'addresses beyond 2^53, rounded': 1,
-    'other attributes of mappings than identifiers of files, lost': 1,
-    'first lines of functions, lost': 1,
+    'addresses over 2^53, rounded': 1,
+    'mapping attributes other than file identifiers, lost': 1,
+    'start lines of functions, lost': 1,
     'columns of lines, lost': 1,
-    'other attributes of locations than types of frames, lost': 1,
-    'integers beyond 2^53, rounded': 1,
-    'links of samples without identifiers of a span, lost': 1,
-    'identifiers of profiles, lost': 1,
+    'location attributes other than frame types, lost': 1,
+    'integers over 2^53, rounded': 1,
+    'sample links without a span identifier, lost': 1,
+    'profile identifiers, lost': 1,
     'periods of other types, lost': 1,
   })
 })

@@ -53,7 +53,7 @@ export function decodeRequest<S extends Signal>(
   return unfit
 }
 
-/** Makes the items of one message: usually one, none where the model has no place for it. */
+/** Decodes the items of one message: usually one, none if the model has no counterpart. */
 type Decode<T> = (cursor: FieldCursor, visit: (item: T) => void) => void
 
 const decoders: { readonly [S in Signal]: (request: Buffer, unfit: Unfit) => Decode<DecodedItem[S]> } = {
@@ -69,7 +69,7 @@ const decoders: { readonly [S in Signal]: (request: Buffer, unfit: Unfit) => Dec
 function readResource(group: FieldCursor, unfit: Unfit): Resource {
   const made = resource({})
   const attributes = new AttributeReader(made.attributes, unfit)
-  // Every signal has the resource at the same place.
+  // Every signal has the resource in the same field.
   const outer = messageSchema('ResourceSpans')
   const message = messageSchema('Resource')
   for (let field = group.nextOf(outer); field; field = group.nextOf(outer)) {
@@ -77,7 +77,7 @@ function readResource(group: FieldCursor, unfit: Unfit): Resource {
     const cursor = group.message()
     for (let inner = cursor.nextOf(message); inner; inner = cursor.nextOf(message)) {
       if (inner.name === 'attributes') attributes.add(cursor)
-      else if (inner.name === 'entityRefs') unfit.change('references of resources to entities, lost')
+      else if (inner.name === 'entityRefs') unfit.change('entity references of resources, lost')
     }
   }
   return made
@@ -146,10 +146,10 @@ function readSpan(cursor: FieldCursor, unfit: Unfit): Span {
         readStatus(cursor.message(), span, unfit)
         break
       case 'events':
-        unfit.change('events of spans, lost')
+        unfit.change('span events, lost')
         break
       case 'links':
-        unfit.change('links of spans, lost')
+        unfit.change('span links, lost')
         break
       default:
         noteDropped(cursor, unfit)
@@ -168,7 +168,7 @@ function readStatus(cursor: FieldCursor, span: Span, unfit: Unfit): void {
   for (let field = cursor.nextOf(message); field; field = cursor.nextOf(message)) {
     if (field.name === 'message') span.statusMessage = cursor.text()
     else if (cursor.number().int32 === StatusCode.error) span.status = StatusCode.error
-    else if (cursor.int32 !== StatusCode.unset) unfit.change('statuses Ok, taken as unset')
+    else if (cursor.int32 !== StatusCode.unset) unfit.change('status Ok, converted to unset')
   }
 }
 
@@ -217,10 +217,10 @@ function readLogRecord(cursor: FieldCursor, unfit: Unfit): LogRecord {
 
 /** The fields `dropped_*_count`. */
 function noteDropped(cursor: FieldCursor, unfit: Unfit): void {
-  if (cursor.number().uint32 > 0) unfit.change('counts of what the sender had dropped, lost')
+  if (cursor.number().uint32 > 0) unfit.change('counts of data dropped by the sender, lost')
 }
 
-/** An identifier of another length is none, as receivers have it. */
+/** Reads an identifier; one of another length counts as missing, as in receivers. */
 function readId(cursor: FieldCursor, into: Uint8Array): void {
   const bytes = cursor.bytes()
   if (bytes.length === into.length) into.set(bytes)

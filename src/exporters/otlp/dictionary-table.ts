@@ -1,10 +1,10 @@
 import { Writer } from '../../lib/protobuf.ts'
 
-/** What a table's buffer may keep for the next request. */
+/** Maximum buffer that a table keeps for the next request. */
 const keepBytes = 512 * 1024
 
 /**
- * The entries of one table of the dictionary, encoded, and the index of each by what identifies it. Entry 0 is the
+ * Encoded entries of one table of the dictionary, and the index of each by its identity. Entry 0 is the
  * zero value and has no identity.
  */
 export class DictionaryTable<K extends string | number> {
@@ -19,7 +19,7 @@ export class DictionaryTable<K extends string | number> {
     writeZero(this.out)
   }
 
-  /** Entries beside the zero value. */
+  /** Number of entries without the zero value. */
   get size(): number {
     return this.indices.size
   }
@@ -29,7 +29,7 @@ export class DictionaryTable<K extends string | number> {
     return this.indices.get(identity) ?? -1
   }
 
-  /** Gives an index to the entry that was just written. */
+  /** Assigns an index to the entry that was just written. */
   add(identity: K): number {
     const index = this.indices.size + 1
     this.indices.set(identity, index)

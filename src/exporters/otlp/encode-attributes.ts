@@ -32,8 +32,8 @@ export function encodeAttributes(out: Writer, key: number, attributes: Attribute
 }
 
 /**
- * The names of attributes seen first. Nearly all come from the semantic conventions; should a source invent names
- * without end, those beyond the bound are only a little slower.
+ * Attribute names seen first. Nearly all are from the semantic conventions; if a source invents names
+ * without end, names over the limit are only a little slower.
  */
 const names = new Map<string, PreparedField>()
 const maxNames = 1024
@@ -50,7 +50,7 @@ function encodeName(out: Writer, name: string): void {
     names.set(name, new PreparedField(keyValueKey, name))
 }
 
-/** Writes an AnyValue (common.proto). A whole number that fits 64 bits is an integer, any other a double. */
+/** Writes an AnyValue (common.proto). A whole number within 64 bits is an integer, any other a double. */
 export function encodeValue(out: Writer, key: number, value: AttributeValue): void {
   if (typeof value === 'string') {
     out.embeddedString(key, anyString, value)
@@ -78,7 +78,7 @@ function encodeArray(out: Writer, texts: readonly string[]): void {
   out.close()
 }
 
-/** Writes a trace or span id; one of zeros, which means none, is left out. */
+/** Writes a trace or span ID; an ID of zeros, which means none, is omitted. */
 export function encodeId(out: Writer, key: number, id: Uint8Array): void {
   for (let i = 0; i < id.length; i++) {
     if (id[i] !== 0) {
@@ -120,7 +120,7 @@ export function resourceBytes(resource: Resource): Uint8Array {
 
 const laneOf = new WeakMap<Resource, number>()
 
-/** The lane of a resource, 0 to 31: by its content, so that it is the same after a restart. */
+/** Lane of a resource, 0 to 31, by its content, so that it is the same after a restart. */
 export function resourceLane(resource: Resource): number {
   let lane = laneOf.get(resource)
   if (lane === undefined) {
@@ -130,7 +130,7 @@ export function resourceLane(resource: Resource): number {
   return lane
 }
 
-/** The `scope` field of ScopeSpans and of its counterparts, encoded once for each scope. Empty where nothing is told. */
+/** The `scope` field of ScopeSpans and its counterparts, encoded once per scope. Empty for a scope without data. */
 export function scopeBytes(scope: Scope): Uint8Array {
   let bytes = scopes.get(scope)
   if (bytes === undefined) {
@@ -155,7 +155,7 @@ export const schemaUrlBytes: Uint8Array = encodeSchemaUrl(schemaUrl)
 
 const scopeSchemaUrls = new WeakMap<Scope, Uint8Array>()
 
-/** The `schema_url` field beside a scope: its own, where it names one. */
+/** The `schema_url` field of a scope: its own, or the default. */
 export function scopeSchemaUrlBytes(scope: Scope): Uint8Array {
   if (scope.schemaUrl === undefined) return schemaUrlBytes
   let bytes = scopeSchemaUrls.get(scope)

@@ -17,10 +17,10 @@ const spanId = fieldKey(10, WireType.bytes)
 const observedTime = fieldKey(11, WireType.fixed64)
 const eventName = fieldKey(12, WireType.bytes)
 
-/** What a record takes beside its body, in a guess that only has to be near. */
+/** Estimated size of a record without its body. */
 const usualRecord = 128
 
-/** Log records as logs.proto has them. */
+/** Encoding of log records (logs.proto). */
 export const logEncoding: Encoding<LogRecord> = { signal: 'logs', encode: encodeLogRecord }
 
 function encodeLogRecord(out: Writer, record: LogRecord): number {

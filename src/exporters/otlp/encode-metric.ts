@@ -28,14 +28,14 @@ const exemplarValue = fieldKey(3, WireType.fixed64)
 const exemplarSpanId = fieldKey(4, WireType.bytes)
 const exemplarTraceId = fieldKey(5, WireType.bytes)
 
-/** Guesses of sizes, which only have to be near. */
+/** Estimated sizes. */
 const usualNumberPoint = 100
 const usualHistogramPoint = 400
 const usualExemplar = 60
 /** A double with its key. */
 const doubleBytes = 9
 
-/** Metrics as metrics.proto has them. They count by data points; a metric without any is not sent. */
+/** Encoding of metrics (metrics.proto). Items are data points; a metric without points is not sent. */
 export const metricEncoding: Encoding<Metric> = {
   signal: 'metrics',
   encode: encodeMetric,
@@ -171,7 +171,7 @@ function encodeExemplars(out: Writer, key: number, exemplars: readonly Exemplar[
   }
 }
 
-/** A whole number of 32 bits as `sint32` has it: small ones are short, whatever their sign. */
+/** A 32-bit integer as `sint32`: small numbers are short, whatever their sign. */
 function zigzag(value: number): number {
   return ((value << 1) ^ (value >> 31)) >>> 0
 }

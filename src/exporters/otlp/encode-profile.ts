@@ -22,13 +22,14 @@ const attributeIndices = fieldKey(2, WireType.bytes)
 const linkIndex = fieldKey(3, WireType.varint)
 const values = fieldKey(4, WireType.bytes)
 
-/** Guesses of sizes, which only have to be near. */
+/** Estimated sizes. */
 const usualSample = 16
 const usualProfile = 20_000
 
 /**
- * Profiles as profiles/v1development/profiles.proto of OTLP 1.11 has them, each sample with exactly one value. A profile
- * without samples is not sent. Every request builder needs an encoding of its own: it holds the request's dictionary.
+ * Encoding of profiles (profiles/v1development/profiles.proto of OTLP 1.11), each sample with exactly one value. A
+ * profile without samples is not sent. Every request builder needs its own encoding: it contains the request's
+ * dictionary.
  */
 export function profileEncoding(): Encoding<Profile> {
   const dictionary = new ProfileDictionary()

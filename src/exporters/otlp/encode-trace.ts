@@ -24,7 +24,7 @@ const statusCode = fieldKey(3, WireType.varint)
 /** Most spans take between 128 bytes and 16 KiB: two bytes of length. */
 const usualSpan = 512
 
-/** Spans as trace.proto has them. */
+/** Encoding of spans (trace.proto). */
 export const traceEncoding: Encoding<Span> = { signal: 'traces', encode: encodeSpan }
 
 function encodeSpan(out: Writer, span: Span): number {

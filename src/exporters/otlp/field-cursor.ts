@@ -6,17 +6,17 @@ const two32 = 2 ** 32
 const exactHigh = 2 ** 21
 
 /**
- * Goes through the fields of one message within a larger buffer and says where each one lies, so that fields can be
- * copied as they are. Numbers of 64 bits are exact. It never reads outside its range; bytes that are no message throw a
+ * Iterates over the fields of one message within a larger buffer and returns their positions, so that fields can be
+ * copied unchanged. Numbers of 64 bits are exact. Never reads outside its range. Invalid bytes throw a
  * RangeError.
  */
 export class FieldCursor {
-  /** Number and wire type of the field that `next` stopped at. */
+  /** Number and wire type of the current field. */
   field = 0
   type = 0
-  /** Where the whole field begins, key included. */
+  /** Offset of the field, key included. */
   start = 0
-  /** Where its value lies: of a length-delimited field its content. The end is that of the whole field, too. */
+  /** Range of its value, or of the content of a length-delimited field. The end is also that of the field. */
   valueStart = 0
   valueEnd = 0
   /** The last number that was read, in two words without a sign. */
@@ -32,7 +32,7 @@ export class FieldCursor {
     this.end = end
   }
 
-  /** Goes to the next field; false at the end. */
+  /** Moves to the next field; false at the end. */
   next(): boolean {
     if (this.at >= this.end) return false
     this.start = this.at
@@ -40,7 +40,7 @@ export class FieldCursor {
     // A key has 32 bits, three of which are the wire type.
     this.field = this.low >>> 3
     this.type = this.low & 7
-    if (this.high !== 0 || this.field === 0) throw this.malformed('a key that is none')
+    if (this.high !== 0 || this.field === 0) throw this.malformed('invalid field key')
     this.valueStart = this.at
     if (this.type === WireType.varint) this.at = this.varint(this.at)
     else if (this.type === WireType.fixed64) this.at += 8
@@ -49,13 +49,13 @@ export class FieldCursor {
       this.valueStart = this.varint(this.at)
       this.at = this.valueStart + this.high * two32 + this.low
     } else throw this.malformed(`wire type ${this.type}`)
-    if (this.at > this.end) throw this.malformed(`it ends inside field ${this.field}`)
+    if (this.at > this.end) throw this.malformed(`truncated in field ${this.field}`)
     this.valueEnd = this.at
     return true
   }
 
   /**
-   * Goes to the next field that a message of this type has; undefined at the end. A field of another wire type than
+   * Moves to the next known field of a message of this type; undefined at the end. A field of another wire type than
    * its own is an unknown one.
    */
   nextOf({ byNumber }: MessageSchema): FieldSchema | undefined {
@@ -68,12 +68,12 @@ export class FieldCursor {
     return undefined
   }
 
-  /** The message that the field holds. */
+  /** Message in the field. */
   message(): FieldCursor {
     return new FieldCursor(this.buffer, this.valueStart, this.valueEnd)
   }
 
-  /** Reads each number of the field, packed or not, and calls back for each with this cursor holding it. */
+  /** Reads each number of the field, packed or not, and calls `visit` for each with the number in this cursor. */
   numbers({ type }: FieldSchema, visit: () => void): void {
     if (this.type !== WireType.bytes) {
       this.number()
@@ -83,11 +83,11 @@ export class FieldCursor {
     const packedAs = wireTypes[type]
     const width = packedAs === WireType.fixed64 ? 8 : packedAs === WireType.fixed32 ? 4 : 0
     if (width > 0 && (this.valueEnd - this.valueStart) % width !== 0)
-      throw this.malformed(`half a number in field ${this.field}`)
+      throw this.malformed(`incomplete number in field ${this.field}`)
     for (let at = this.valueStart; at < this.valueEnd; ) {
       if (width > 0) this.fixed(at, width)
       const after = width > 0 ? at + width : this.varint(at)
-      if (after > this.valueEnd) throw this.malformed(`it ends inside field ${this.field}`)
+      if (after > this.valueEnd) throw this.malformed(`truncated in field ${this.field}`)
       visit()
       at = after
     }
@@ -100,7 +100,7 @@ export class FieldCursor {
     return this
   }
 
-  // What the number that was read last is, by the type of its field.
+  // The last number, by the type of its field.
 
   get bool(): boolean {
     return (this.low | this.high) !== 0
@@ -147,7 +147,7 @@ export class FieldCursor {
     return ((BigInt(high) << 32n) | BigInt(this.low)).toString()
   }
 
-  /** Nanoseconds as microseconds, to a quarter of one: what a double holds of this century's times. */
+  /** Nanoseconds as microseconds, to a quarter of one: the precision of a double for times of this century. */
   get nanosAsMicros(): number {
     const { high, low } = this
     if (high < exactHigh) return this.uint64 / 1000
@@ -157,7 +157,7 @@ export class FieldCursor {
     return whole * two32 + rest / 1000
   }
 
-  /** A text. Bytes that are not UTF-8 become U+FFFD. */
+  /** Text. Bytes that are not UTF-8 become U+FFFD. */
   text(): string {
     return this.buffer.toString('utf8', this.valueStart, this.valueEnd)
   }
@@ -167,13 +167,13 @@ export class FieldCursor {
     return this.buffer.subarray(this.valueStart, this.valueEnd)
   }
 
-  /** Reads a varint into `low` and `high` and returns where it ends. */
+  /** Reads a varint into `low` and `high` and returns its end. */
   private varint(from: number): number {
     const { buffer, end } = this
     let low = 0
     let high = 0
     for (let i = 0; i < 10; i++) {
-      if (from + i >= end) throw this.malformed('it ends inside a number')
+      if (from + i >= end) throw this.malformed('truncated in a number')
       const byte = buffer[from + i]!
       const bits = byte & 0x7f
       if (i < 4) low |= bits << (7 * i)

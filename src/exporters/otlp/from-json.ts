@@ -12,9 +12,9 @@ import {
 } from './schema-table.ts'
 
 /**
- * Encodes an export request that was OTLP JSON and has been parsed. Unknown fields are left out, null is a field that
- * is not there, and integers of 64 bits may be numbers, too. Throws a RangeError that names the field and says what was
- * expected there.
+ * Encodes a parsed OTLP JSON export request. Unknown fields are dropped, null is a missing field,
+ * and 64-bit integers may also be numbers. Throws a RangeError with the field and the
+ * expected value.
  */
 export function jsonToRequest(signal: Signal, json: unknown): Uint8Array {
   const out = new BackwardWriter()
@@ -22,7 +22,7 @@ export function jsonToRequest(signal: Signal, json: unknown): Uint8Array {
   return Uint8Array.from(out.written())
 }
 
-/** Where in the document something is: linked, so that a path is only made for a fault. */
+/** Position in the document, linked, so that a path is made only for an error. */
 class Place {
   private readonly step: string
   private readonly parent: Place | undefined
@@ -48,7 +48,7 @@ function writeMessage(
   depth: number,
 ): void {
   const inner = message.name === recursiveMessage ? depth + 1 : depth
-  if (inner > maxValueDepth) throw place.fault(`values nested ${maxValueDepth} deep at most`)
+  if (inner > maxValueDepth) throw place.fault(`values nested at most ${maxValueDepth} deep`)
   if (typeof json !== 'object' || json === null || Array.isArray(json)) throw place.fault('an object')
   const given = json as Readonly<Record<string, unknown>>
   let chosen = ''
@@ -104,11 +104,11 @@ function writeField(
 }
 
 function textOf(value: unknown, place: Place): string {
-  if (typeof value !== 'string') throw place.fault('a text')
+  if (typeof value !== 'string') throw place.fault('a string')
   return value
 }
 
-/** Both alphabets, with or without the padding, as the JSON mapping of Protocol Buffers has it. */
+/** Both alphabets, with or without padding, as in the JSON mapping of Protocol Buffers. */
 function base64Of(value: unknown, place: Place): Buffer {
   if (typeof value !== 'string' || !/^[\w+/-]*={0,2}$/.test(value)) throw place.fault('bytes in base64')
   return Buffer.from(value, 'base64')
@@ -137,10 +137,10 @@ interface Range {
   readonly words: string
 }
 
-const range32: Range = { min: -(2n ** 31n), max: 2n ** 31n - 1n, words: 'an integer of 32 bits' }
-const unsigned32: Range = { min: 0n, max: 2n ** 32n - 1n, words: 'an integer of 32 bits without a sign' }
-const range64: Range = { min: -(2n ** 63n), max: 2n ** 63n - 1n, words: 'an integer of 64 bits' }
-const unsigned64: Range = { min: 0n, max: 2n ** 64n - 1n, words: 'an integer of 64 bits without a sign' }
+const range32: Range = { min: -(2n ** 31n), max: 2n ** 31n - 1n, words: 'a 32-bit integer' }
+const unsigned32: Range = { min: 0n, max: 2n ** 32n - 1n, words: 'an unsigned 32-bit integer' }
+const range64: Range = { min: -(2n ** 63n), max: 2n ** 63n - 1n, words: 'a 64-bit integer' }
+const unsigned64: Range = { min: 0n, max: 2n ** 64n - 1n, words: 'an unsigned 64-bit integer' }
 
 interface IntegerType {
   readonly range: Range

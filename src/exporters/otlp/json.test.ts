@@ -223,7 +223,7 @@ test('values may stand 32 deep in one another, and no deeper', () => {
   const json = nested(31)
   const body = jsonToRequest('logs', json)
   assert.deepEqual(JSON.parse(requestToJson('logs', body)), json)
-  assert.throws(() => jsonToRequest('logs', nested(32)), /values nested 32 deep at most/)
+  assert.throws(() => jsonToRequest('logs', nested(32)), /values nested at most 32 deep/)
   let deep: Uint8Array = Buffer.alloc(0)
   for (const field of [...Array(60).fill([1, 5]).flat(), 5, 2, 2, 1]) deep = wrapped(field, deep)
   assert.throws(() => requestToJson('logs', deep), /nested deeper than 32/)
@@ -237,7 +237,7 @@ test('JSON that is no request is refused with the place and what belongs there',
   check('traces', [], 'the document: expected an object')
   check('traces', { resourceSpans: {} }, 'resourceSpans: expected an array')
   check('traces', { resourceSpans: [1] }, 'resourceSpans[0]: expected an object')
-  check('traces', inSpan('"name":1'), `${at}.name: expected a text`)
+  check('traces', inSpan('"name":1'), `${at}.name: expected a string`)
   check(
     'traces',
     inSpan('"traceId":"W47/95gDgQPSabYzgT/GDA=="'),
@@ -252,9 +252,9 @@ test('JSON that is no request is refused with the place and what belongs there',
   check(
     'traces',
     inSpan('"endTimeUnixNano":"-1"'),
-    `${at}.endTimeUnixNano: expected an integer of 64 bits without a sign`,
+    `${at}.endTimeUnixNano: expected an unsigned 64-bit integer`,
   )
-  check('traces', inSpan('"flags":1.5'), `${at}.flags: expected an integer of 32 bits without a sign`)
+  check('traces', inSpan('"flags":1.5'), `${at}.flags: expected an unsigned 32-bit integer`)
   check(
     'traces',
     inSpan('"attributes":[{"key":"a","value":{"boolValue":1}}]'),
@@ -278,7 +278,7 @@ test('integers of 64 bits and doubles may be numbers or texts', () => {
   assert.deepEqual(point({ asInt: '-7', timeUnixNano: '1' }), point({ asInt: -7, timeUnixNano: 1 }))
   assert.deepEqual(point({ asDouble: '1.5' }), point({ asDouble: 1.5 }))
   assert.throws(() => point({ asDouble: '' }), /expected a number/)
-  assert.throws(() => point({ asInt: '9223372036854775808' }), /expected an integer of 64 bits/)
+  assert.throws(() => point({ asInt: '9223372036854775808' }), /expected a 64-bit integer/)
 })
 
 test('two megabytes of the smallest messages take seconds, not minutes', () => {

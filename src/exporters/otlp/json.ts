@@ -15,9 +15,9 @@ import {
 } from './schema-table.ts'
 
 /**
- * An export request of any sender as OTLP JSON, in one line. What is on the wire is there, zero values too; unknown
- * fields are left out, and of a field that may come once the last one counts. Takes linear time. Throws a RangeError
- * where the bytes are no request, or values are nested deeper than 32.
+ * Export request of any sender as OTLP JSON, in one line. All fields on the wire are included, zero values too; unknown
+ * fields are dropped, and the last value of a singular field counts. Takes linear time. Throws a RangeError
+ * if the bytes are not a request, or values are nested deeper than 32.
  */
 export function requestToJson(signal: Signal, body: Uint8Array): string {
   return messageText(new FieldCursor(bufferOf(body)), messageSchema(requestMessages[signal]), 0)
@@ -66,7 +66,7 @@ function fieldText(cursor: FieldCursor, field: FieldSchema, depth: number): stri
       return JSON.stringify(cursor.text())
     case 'bytes':
       return `"${cursor.bytes().toString('base64')}"`
-    // The collector writes a profile's identifier like the others, and OTLP says nothing of it.
+    // The collector writes profile identifiers like the others; OTLP does not define it.
     case 'id8':
     case 'id16':
       return `"${cursor.bytes().toString('hex')}"`

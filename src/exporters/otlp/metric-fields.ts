@@ -4,7 +4,7 @@ import { fieldKey, WireType, type Writer } from '../../lib/protobuf.ts'
 import type { Metric } from '../../model/metric.ts'
 import { encodeAttributes } from './encode-attributes.ts'
 
-/** Of ScopeMetrics. */
+/** Keys of ScopeMetrics. */
 export const metrics = fieldKey(2, WireType.bytes)
 
 const name = fieldKey(1, WireType.bytes)
@@ -24,25 +24,25 @@ const isMonotonic = fieldKey(3, WireType.varint)
 const delta = 1
 const cumulative = 2
 
-/** All kinds of points have their times at these numbers. */
+/** Keys of the times of all kinds of points. */
 export const startTime = fieldKey(2, WireType.fixed64)
 export const time = fieldKey(3, WireType.fixed64)
 
 export const asDouble = fieldKey(4, WireType.fixed64)
 export const asInt = fieldKey(6, WireType.fixed64)
 export const numberExemplars = fieldKey(5, WireType.bytes)
-/** Of numbers and of summaries. */
+/** Keys of number and summary points. */
 export const numberAttributes = fieldKey(7, WireType.bytes)
 export const numberFlags = fieldKey(8, WireType.varint)
 
-/** Both kinds of histograms and summaries have these two. */
+/** Keys of both kinds of histogram points and of summary points. */
 export const count = fieldKey(4, WireType.fixed64)
 export const total = fieldKey(5, WireType.fixed64)
 export const bucketCounts = fieldKey(6, WireType.bytes)
 export const explicitBounds = fieldKey(7, WireType.bytes)
 export const histogramExemplars = fieldKey(8, WireType.bytes)
 export const histogramAttributes = fieldKey(9, WireType.bytes)
-/** Of both kinds of histograms. */
+/** Keys of both kinds of histogram points. */
 export const histogramFlags = fieldKey(10, WireType.varint)
 
 export const quantileValues = fieldKey(6, WireType.bytes)
@@ -52,19 +52,19 @@ export const quantileValue = fieldKey(2, WireType.fixed64)
 /** DATA_POINT_FLAGS_NO_RECORDED_VALUE_MASK. */
 export const noRecordedValue = 1
 
-/** Writes what a metric says of itself, not of its points. */
+/** Writes name, description and unit of a metric. */
 export function encodeDescription(out: Writer, metric: Metric): void {
   if (metric.name !== '') out.string(name, metric.name)
   if (metric.description !== '') out.string(description, metric.description)
   if (metric.unit !== '') out.string(unit, metric.unit)
 }
 
-/** Writes what stands about a metric behind its points. */
+/** Writes the metadata of a metric, after its points. */
 export function encodeMetadata(out: Writer, metric: Metric): void {
   if (metric.metadata !== undefined) encodeAttributes(out, metadata, metric.metadata)
 }
 
-/** Writes what stands behind the points of sums and histograms; other kinds have nothing there. */
+/** Writes the fields after the points of sums and histograms; other kinds have none. */
 export function encodeAggregation(out: Writer, metric: Metric): void {
   if (metric.kind === 'gauge' || metric.kind === 'summary') return
   out.int(aggregationTemporality, metric.temporality === 'delta' ? delta : cumulative)

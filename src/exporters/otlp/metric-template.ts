@@ -5,16 +5,15 @@ import { BackwardWriter } from './backward-writer.ts'
 import { encodeAttributes } from './encode-attributes.ts'
 import * as field from './metric-fields.ts'
 
-/** Numbers above it are no exact counts: a page that tells them has lost some. */
+/** Maximum exact count. */
 const mostCounted = 2 ** 53
 
 /**
- * Encodes a metric but for its numbers (`PlacedMetric`). Undefined where it has no such form: exponential histograms,
- * sums of integers, points without a value or with exemplars, and a metric without points.
+ * Encodes a metric without its numbers (`PlacedMetric`). Undefined for metrics without such a form: exponential
+ * histograms, sums of integers, points without a value or with exemplars, and metrics without points.
  *
- * What `fill` returns is, byte by byte, what the metric with its numbers in place is encoded to, but that four are written
- * even where they are 0, which for a receiver is the same: placed times, counts, and of summaries the sums and the values
- * of quantiles.
+ * `fill` returns, byte for byte, the encoding of the metric with its numbers, except that four are written even if they
+ * are 0, which is the same for a receiver: placed times, counts, and of summaries the sums and the values of quantiles.
  */
 export function metricTemplate(metric: Metric): MetricTemplate | undefined {
   if (metric.points.length === 0 || metric.kind === 'exponential_histogram') return undefined
@@ -24,7 +23,7 @@ export function metricTemplate(metric: Metric): MetricTemplate | undefined {
   return new Encoder().template(metric)
 }
 
-/** Used again and again: what they hold is copied before they are. */
+/** Reused; contents are copied before the next use. */
 const fields = new Writer(1024)
 const whole = new BackwardWriter()
 
@@ -162,7 +161,7 @@ function offsets(list: number[], width: number, size: number): number[] {
   return list
 }
 
-/** Its bytes and where which numbers go into them. */
+/** Bytes, and the positions of the numbers in them. */
 class FilledTemplate implements MetricTemplate {
   readonly points: number
   readonly #bytes: Uint8Array
@@ -227,7 +226,7 @@ class FilledTemplate implements MetricTemplate {
     for (let i = sent; i < end; i += 2) setMicrosAsNanos(view, program[i]!, values[program[i + 1]!]!)
   }
 
-  /** Whether all counts are such as a histogram may have. */
+  /** Writes all counts. False if they are not valid for a histogram. */
   #fillCounts(values: Float64Array): boolean {
     const program = this.#program
     const view = this.#view

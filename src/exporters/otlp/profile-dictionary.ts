@@ -36,21 +36,21 @@ const attributeKey = fieldKey(1, WireType.varint)
 const attributeValue = fieldKey(2, WireType.bytes)
 const stackLocations = fieldKey(1, WireType.bytes)
 
-/** Of frames that are told as new objects again and again, only so many are held on to. */
+/** Maximum number of remembered frame objects. */
 const mostSeenFrames = 1 << 16
 
 /** A hash of 52 bits, which a double holds with room to count on from it. */
 const two20 = 2 ** 20
 
-/** Attributes of the semantic conventions 1.44, of which every mapping must have one of the latter two. */
+/** Attributes of the semantic conventions 1.44; every mapping must have one of the last two. */
 export const frameType = 'profile.frame.type'
 export const gnuBuildId = 'process.executable.build_id.gnu'
 export const fileHash = 'process.executable.build_id.htlhash'
 
 /**
- * What the profiles of one request share (ProfilesDictionary, OTLP 1.11): every distinct string, mapping, function,
- * location, stack, link and attribute once, encoded when it is first met. Element 0 of each table is its zero value.
- * Frames, mappings and links are mostly met as the same objects, and are found by those before their content.
+ * Dictionary of the profiles of one request (ProfilesDictionary, OTLP 1.11): every distinct string, mapping, function,
+ * location, stack, link and attribute once, encoded at its first use. Element 0 of each table is its zero value.
+ * Frames, mappings and links are usually the same objects again, and are found by identity before content.
  */
 export class ProfileDictionary implements Dictionary {
   private readonly mappings = new DictionaryTable<string>(out => out.header(mappingTable, 0))
@@ -63,7 +63,7 @@ export class ProfileDictionary implements Dictionary {
   private readonly strings = new DictionaryTable<string>(out => out.header(stringTable, 0))
   private readonly attributes = new DictionaryTable<string>(out => out.header(attributeTable, 0))
   private readonly stacks = new DictionaryTable<number>(out => out.header(stackTable, 0))
-  /** Where each stack stands in the table's bytes, from stack 1 on. */
+  /** Offset of each stack in the table's bytes, from stack 1 on. */
   private readonly stackStarts: number[] = []
   private readonly tables: readonly DictionaryTable<string | number>[] = [
     this.mappings,
@@ -116,7 +116,7 @@ export class ProfileDictionary implements Dictionary {
     return this.strings.add(text)
   }
 
-  /** The index of a stack, leaf first as its frames are; 0 for an empty one. */
+  /** Index of a stack, leaf first like its frames; 0 for an empty stack. */
   stack(frames: readonly Frame[]): number {
     const { length } = frames
     if (length === 0) return 0
@@ -217,7 +217,7 @@ export class ProfileDictionary implements Dictionary {
     return index
   }
 
-  /** An address means nothing without its mapping, so that one goes with the other. */
+  /** An address is meaningless without its mapping, so both are written or neither. */
   private locationEntry(frame: Frame): number {
     const { type } = frame
     const code = this.function(frame)
@@ -275,7 +275,9 @@ export class ProfileDictionary implements Dictionary {
     return index
   }
 
-  /** A file that nothing identifies is no mapping: profiles.proto and the conventions ask for one attribute at least. */
+  /**
+   * A file without an identifier is not a mapping: profiles.proto and the conventions require at least one attribute.
+   */
   private mappingEntry({ path, buildId, hash, start, limit, offset }: Mapping): number {
     if (buildId === '' && hash === '') return 0
     const file = this.string(path)

@@ -3,9 +3,9 @@ import { profileEncoding } from './encode-profile.ts'
 import { RequestBuilder } from './request.ts'
 
 /**
- * A request of profiles without those entries of its dictionary that nothing in it refers to: what is left of a request
- * would else be as large as the whole was. It is one of this agent's own; where it holds what the model has no place for,
- * it stays as it is.
+ * Profiles request without unused entries of its dictionary: a part of a request
+ * would otherwise be as large as the whole. The request is from this agent; one with data that the model does not have
+ * stays unchanged.
  */
 export function pruneProfiles(body: Uint8Array): Uint8Array {
   const builder = new RequestBuilder(profileEncoding(), { keepBytes: 0 })

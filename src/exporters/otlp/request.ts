@@ -11,28 +11,30 @@ import {
   scopeSchemaUrlBytes,
 } from './encode-attributes.ts'
 
-/** How items of one signal go on the wire. */
+/** Wire format of the items of one signal. */
 export interface Encoding<T> {
   readonly signal: Signal
   /**
    * Writes an item as one field 2 of its scope's message (`spans`, `metrics`, `log_records`, `profiles`) and returns
-   * how many items the receiver will count in it. With 0 it must have written nothing.
+   * the number of items that the receiver counts in it. With 0 it must not write anything.
    */
   encode(out: Writer, item: T): number
-  /** Encodes an item whose numbers are places of numbers; undefined where it has no such form. Left out: none has. */
+  /**
+   * Encodes an item with placeholders for its numbers; undefined if it has no such form. If omitted, no item has one.
+   */
   readonly template?: (item: T) => MetricTemplate | undefined
-  /** What the items of a request share and the request carries once. */
+  /** Data shared by the items of a request, sent once per request. */
   readonly dictionary?: Dictionary
 }
 
 export interface Dictionary {
-  /** An upper bound of what `write` would write now. */
+  /** Upper bound of the bytes that `write` would write now. */
   readonly bytes: number
-  /** Remembers the present state, for `undo` to return to. */
+  /** Saves the current state for `undo`. */
   mark(): void
   undo(): void
   clear(): void
-  /** Writes the field of the request that holds it. */
+  /** Writes the field of the request. */
   write(out: Writer): void
 }
 
@@ -64,20 +66,20 @@ const scopeField = fieldKey(2, WireType.bytes)
 const varintRoom = 6
 const envelope = varintRoom + schemaUrlBytes.length
 
-/** Requests in the making take a multiple of this, */
+/** Buffers of requests are multiples of this, */
 const requestStep = 64 * 1024
-/** but smaller ones just what they need: they may wait in a queue as they are, which counts only what is in them. */
+/** but smaller ones have the exact size: they may be queued, and the queue counts only their content. */
 const leastSpareRequest = 4 * requestStep
-/** One larger than this is not kept for the next. */
+/** Maximum buffer that is kept for the next request. */
 const mostSpareRequest = 1.25 * 1024 * 1024
 
-/** Default of `keepBytes`: twice the buffers of a usual request. There are five builders. */
+/** Default of `keepBytes`: twice the buffers of a typical request. There are five builders. */
 const defaultKeepBytes = 2 * 1024 * 1024
 
 /**
- * Collects items of one signal into an OTLP export request (Export*ServiceRequest, opentelemetry-proto 1.11). An item
- * is encoded when it is added, into the buffer of its resource and scope, so that nothing of it has to be kept. Buffers
- * are used again by the next request; of those that grew, `keepBytes` at most are kept.
+ * Collects items of one signal into OTLP export requests (Export*ServiceRequest, opentelemetry-proto 1.11). An item
+ * is encoded when it is added, into the buffer of its resource and scope, and not kept. Buffers
+ * are reused by the next request; at most `keepBytes` of them are kept.
  */
 export class RequestBuilder<T> {
   private readonly encoding: Encoding<T>
@@ -108,22 +110,22 @@ export class RequestBuilder<T> {
     return this.encoding.signal
   }
 
-  /** Items as receivers count them in a partial success: spans, data points, log records, profiles. */
+  /** Number of items as receivers count them in a partial success: spans, data points, log records, profiles. */
   get items(): number {
     return this.itemCount
   }
 
-  /** An upper bound of the request's size. */
+  /** Upper bound of the size of the request, in bytes. */
   get bytes(): number {
     return this.groupBytes + (this.encoding.dictionary?.bytes ?? 0)
   }
 
-  /** Memory that is kept for the next request. */
+  /** Bytes of memory kept for the next request. */
   get keptBytes(): number {
     return this.spareBytes + (this.spareRequest?.capacity ?? 0)
   }
 
-  /** Lets go of the memory for the next request that none needed since this was called before. */
+  /** Frees the kept memory that no request has used since the last call. */
   rest(): void {
     for (const { capacity } of this.spare.splice(0, this.leastSpare)) this.spareBytes -= capacity
     this.leastSpare = this.spare.length
@@ -131,25 +133,25 @@ export class RequestBuilder<T> {
     this.spareRequestRested = true
   }
 
-  /** Adds an item, of which nothing is kept, and returns the new `bytes`. An item that is empty adds nothing. */
+  /** Adds an item, which is not kept, and returns the new `bytes`. An empty item adds nothing. */
   add(resource: Resource, scope: Scope, item: T): number {
     const group = this.begin(resource, scope)
     return this.end(group, this.encoding.encode(group.items, item))
   }
 
-  /** Encodes an item whose numbers are places of numbers, for `addEncoded`; undefined where it has no such form. */
+  /** Encodes an item with placeholders for its numbers, for `addEncoded`; undefined if it has no such form. */
   template(item: T): MetricTemplate | undefined {
     return this.encoding.template?.(item)
   }
 
-  /** Adds what `encode` would have written for an item that counts as `items`. Otherwise as `add`. */
+  /** Adds an encoded item that counts as `items`. Otherwise as `add`. */
   addEncoded(resource: Resource, scope: Scope, bytes: Uint8Array, items: number): number {
     const group = this.begin(resource, scope)
     group.items.raw(bytes)
     return this.end(group, items)
   }
 
-  /** What `addEncoded` would return for so many bytes in an empty builder. */
+  /** Size that `addEncoded` would return for so many bytes in an empty builder. */
   aloneBytes(resource: Resource, scope: Scope, bytes: number): number {
     const ofScope = varintRoom + scopeBytes(scope).length + scopeSchemaUrlBytes(scope).length
     return envelope + resourceBytes(resource).length + ofScope + bytes
@@ -187,7 +189,7 @@ export class RequestBuilder<T> {
     return this.bytes
   }
 
-  /** Takes back the last `add` or `addEncoded`, once: for a caller that finds the request too large with it, or when it has thrown. */
+  /** Undoes the last `add` or `addEncoded`, once: for a request that is now too large, or after an exception. */
   undo(): void {
     const group = this.current
     if (group === undefined) return
@@ -201,12 +203,12 @@ export class RequestBuilder<T> {
   }
 
   /**
-   * The requests with all that was added, and an empty builder; none when there is nothing to send. There are `parts`
-   * of them at most, which share no resource, so that each can be under way beside the others.
+   * Returns the requests with all items, and empties the builder; none if there is nothing to send. At most `parts`
+   * requests, which share no resource, so that they can be sent concurrently.
    */
   take(parts = 1): Batch[] {
     const batches: Batch[] = []
-    // What the request carries once cannot be divided.
+    // A dictionary cannot be divided.
     const most = this.encoding.dictionary === undefined ? parts : 1
     if (this.itemCount > 0)
       for (let part = 0; part < most; part++) {
@@ -274,8 +276,8 @@ export class RequestBuilder<T> {
   }
 
   /**
-   * Room for a request. That of a large one is rounded so that the next, which is about as large, finds it large enough.
-   * It is never much more than the request, which may have to wait as it is.
+   * Buffer for a request. The size of a large one is rounded up, so that the next request of about that size can reuse
+   * it. It is never much larger than the request, which may be queued as it is.
    */
   private requestWriter(size: number): Writer {
     if (size < leastSpareRequest) return new Writer(size)

@@ -1,14 +1,14 @@
 import { Reader } from '../../lib/protobuf.ts'
 import type { Receipt } from '../../model/batch.ts'
 
-/** A server's words are shown to people: longer ones are cut. */
+/** Maximum length of a server's message. */
 const maxMessageBytes = 4096
 const maxTypeUrlBytes = 256
 const retryInfoType = 'google.rpc.RetryInfo'
 
 /**
- * Reads the answer to an export request (Export*ServiceResponse; the four signals number their fields alike). An empty
- * body means that everything was accepted. Throws a RangeError where the bytes are not such a message.
+ * Reads the answer to an export request (Export*ServiceResponse; the four signals use the same field numbers). An empty
+ * body means that everything was accepted. Throws a RangeError for invalid bytes.
  */
 export function decodeReceipt(body: Uint8Array): Receipt {
   let rejected = 0
@@ -29,19 +29,19 @@ export function decodeReceipt(body: Uint8Array): Receipt {
   return { rejected, message }
 }
 
-/** A google.rpc.Status: what `grpc-status-details-bin` holds, and the body of an error over HTTP. */
+/** A google.rpc.Status: the value of `grpc-status-details-bin`, and the body of an error over HTTP. */
 export interface StatusDetails {
   /** gRPC status code, 0 when absent. */
   readonly code: number
   readonly message: string
   /**
-   * What its RetryInfo asks to wait, in milliseconds, rounded up; 0 for one without a delay. Undefined without a
+   * Delay of its RetryInfo, in milliseconds, rounded up; 0 for one without a delay. Undefined without a
    * RetryInfo, which makes RESOURCE_EXHAUSTED final.
    */
   readonly retryAfterMs: number | undefined
 }
 
-/** Reads a google.rpc.Status. Throws a RangeError where the bytes are not such a message. */
+/** Reads a google.rpc.Status. Throws a RangeError for invalid bytes. */
 export function decodeStatus(bytes: Uint8Array): StatusDetails {
   let code = 0
   let message = ''
@@ -57,7 +57,7 @@ export function decodeStatus(bytes: Uint8Array): StatusDetails {
   return { code, message, retryAfterMs }
 }
 
-/** The delay of a google.protobuf.Any that holds a RetryInfo, undefined for any other. */
+/** Delay of a RetryInfo in a google.protobuf.Any, in milliseconds; undefined for any other message. */
 function decodeDetail(bytes: Uint8Array): number | undefined {
   let type = ''
   let value: Uint8Array | undefined

@@ -20,7 +20,7 @@ export type FieldType =
   | 'id16'
   | 'message'
 
-/** How the numbers go on the wire; all other types are length-delimited. */
+/** Wire types of numbers; all other types are length-delimited. */
 export const wireTypes: Readonly<Partial<Record<FieldType, WireType>>> = {
   bool: WireType.varint,
   enum: WireType.varint,
@@ -37,15 +37,15 @@ export const wireTypes: Readonly<Partial<Record<FieldType, WireType>>> = {
 
 export interface FieldSchema {
   readonly number: number
-  /** In lower camel case, as OTLP has it in JSON. */
+  /** Name in lower camel case, as in OTLP JSON. */
   readonly name: string
   readonly type: FieldType
-  /** Of a field of type `message`. */
+  /** Message name of a field of type `message`. */
   readonly message: string
   readonly repeated: boolean
-  /** Of the message's one oneof: the last of these that is set takes the place of the others. */
+  /** Member of the message's oneof: the last one set replaces the others. */
   readonly oneOf: boolean
-  /** Its place in the message's list. */
+  /** Index in the message's list of fields. */
   readonly index: number
 }
 
@@ -55,7 +55,7 @@ export interface MessageSchema {
   readonly byNumber: readonly (FieldSchema | undefined)[]
 }
 
-/** The messages of export requests by signal. */
+/** Export request messages by signal. */
 export const requestMessages: Readonly<Record<Signal, string>> = {
   traces: 'TraceRequest',
   metrics: 'MetricsRequest',
@@ -63,16 +63,16 @@ export const requestMessages: Readonly<Record<Signal, string>> = {
   profiles: 'ProfilesRequest',
 }
 
-/** The only message that may hold itself. */
+/** The only recursive message. */
 export const recursiveMessage = 'AnyValue'
-/** How deep values may stand in arrays and maps of values. */
+/** Maximum nesting of values in arrays and maps. */
 export const maxValueDepth = 32
 
 const times = '2 startTimeUnixNano fixed64, 3 timeUnixNano fixed64'
 
 /**
- * The messages of opentelemetry-proto 1.11, fields in the order of their definition: number, name, type. A capital
- * begins a message, `[]` stands behind what is repeated, `|` behind members of a oneof.
+ * Messages of opentelemetry-proto 1.11, fields in the order of their definition: number, name, type. Message types
+ * start with a capital, `[]` marks repeated fields, `|` members of a oneof.
  */
 const definitions: Readonly<Record<string, string>> = {
   TraceRequest: '1 resourceSpans ResourceSpans[]',
@@ -166,7 +166,7 @@ const definitions: Readonly<Record<string, string>> = {
 
 const read = new Map<string, MessageSchema>()
 
-/** A message by its name in this table. Read at its first use: most processes need none. */
+/** Message by its name in this table. Parsed at its first use: most processes need none. */
 export function messageSchema(name: string): MessageSchema {
   let message = read.get(name)
   if (message === undefined) {

@@ -3,14 +3,14 @@ import type { Signal } from '../../model/signal.ts'
 import { bufferOf, FieldCursor } from './field-cursor.ts'
 import { pruneProfiles } from './prune-profiles.ts'
 
-/** A part of a request: a request of its own. */
+/** A part of a request, which is a valid request. */
 export interface Part {
-  /** As receivers count them: spans, data points, log records, profiles. */
+  /** Number of items as receivers count them: spans, data points, log records, profiles. */
   readonly items: number
   readonly body: Uint8Array
 }
 
-/** A message on the way from the request to its items. */
+/** A level of messages between the request and its items. */
 interface Level {
   /** The fields whose messages lead further; all others are copied into every part that has any of its items. */
   readonly leads: (field: number) => boolean
@@ -40,8 +40,8 @@ const levels: Readonly<Record<Signal, Level>> = {
 }
 
 /**
- * How many items a receiver counts in a request: spans, data points, log records, profiles. Throws a RangeError where
- * the bytes are no request.
+ * Number of items that a receiver counts in a request: spans, data points, log records, profiles. Throws a RangeError
+ * if the bytes are not a request.
  */
 export function countItems(signal: Signal, body: Uint8Array): number {
   return countBelow(new FieldCursor(bufferOf(body)), levels[signal])
@@ -56,9 +56,9 @@ function countBelow(cursor: FieldCursor, { leads, below }: Level): number {
 }
 
 /**
- * Halves a request by its items; undefined where it has fewer than two. Whatever else it holds goes with the items that
- * it belongs to. Fields are copied as they are and nothing is decoded, so that nothing is lost of what this version does
- * not know. Profiles are the exception: each half has a dictionary of its own. Throws a RangeError where the bytes are no
+ * Halves a request by its items; undefined if it has fewer than two. Other data goes with the items that
+ * it belongs to. Fields are copied without decoding, so that unknown fields are
+ * kept. Profiles are the exception: each half has its own dictionary. Throws a RangeError if the bytes are not a
  * request.
  */
 export function splitRequest(signal: Signal, body: Uint8Array): readonly [Part, Part] | undefined {

@@ -4,22 +4,22 @@ import type { Files } from './log.ts'
 export interface CursorCommitsOptions {
   readonly directory: string
   readonly files: Files
-  /** How far the log is now. */
+  /** Current cursor of the log. */
   readonly cursor: () => Cursor
-  /** This cursor is on the disk. */
+  /** Called when this cursor is on disk. */
   readonly committed: (cursor: Cursor) => void
-  /** The cursor on the disk is still the one before. */
+  /** Called after a failed write: the cursor on disk is still the previous one. */
   readonly failed: (error: Error) => void
 }
 
-/** The cursor follows after so many settled records, or this time after the first of them, in milliseconds. */
+/** The cursor is written after so many settled records, or this time after the first of them, in milliseconds. */
 const mostSettles = 1000
 const withinMs = 100
 const afterFailureMs = 2000
 
-/** Writes the cursor, many settled records at a time. One write is under way at most. */
+/** Writes the cursor, for many settled records at a time. At most one write is in progress. */
 export class CursorCommits {
-  /** Of the cursor and the one before it. */
+  /** Size of the cursor and the previous one, in bytes. */
   bytes = 0
   readonly #options: CursorCommitsOptions
   #settles = 0
@@ -32,14 +32,14 @@ export class CursorCommits {
     this.#options = options
   }
 
-  /** A record was settled. */
+  /** Notes a settled record. */
   settled(): void {
     this.#settles++
     if (this.#settles >= mostSettles && !this.#hasFailed) this.#start()
     else this.#later()
   }
 
-  /** Resolves when all that was settled before is on the disk. Rejects with the error of the system call. */
+  /** Resolves when all records settled before are on disk. Rejects with the error of the system call. */
   async flush(): Promise<void> {
     while (this.#running) await this.#running.catch(() => {}) // whoever started it hears of it
     if (this.#settles === 0) return
@@ -52,7 +52,7 @@ export class CursorCommits {
     }
   }
 
-  /** No write starts by itself any longer. */
+  /** Stops automatic writes. */
   stop(): void {
     this.#stopped = true
     clearTimeout(this.#timer)

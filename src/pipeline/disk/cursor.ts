@@ -1,4 +1,4 @@
-// How far the log is settled, on disk: `cursor.json`, and the one before it as `cursor.json.old`. A file is the CRC-32
+// Settled records of the log, on disk: `cursor.json`, and the previous one as `cursor.json.old`. A file is the CRC-32
 // of the rest as eight hexadecimal digits, then JSON: {"acked":17,"holes":[[19,19],[22,40]]}.
 
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import type { Files } from './log.ts'
 import { mostSeq } from './record-format.ts'
 
 const name = 'cursor.json'
-/** Ranges that one file keeps; the records of others are sent again after a restart. */
+/** Maximum ranges in a file; records of further ranges are sent again after a restart. */
 export const mostHoles = 1024
 const mostBytes = 256 * 1024
 
@@ -23,7 +23,7 @@ export function encodeCursor(cursor: Cursor): Buffer {
   return Buffer.concat([Buffer.from(crc32(json).toString(16).padStart(8, '0')), json])
 }
 
-/** Undefined where the bytes are damaged. */
+/** Cursor from the bytes of a file; undefined if damaged. */
 export function decodeCursor(bytes: Buffer): Cursor | undefined {
   const json = bytes.subarray(8)
   if (crc32(json).toString(16).padStart(8, '0') !== bytes.toString('latin1', 0, 8)) return undefined
@@ -36,14 +36,14 @@ export function decodeCursor(bytes: Buffer): Cursor | undefined {
   return isCursor(parsed) ? parsed : undefined
 }
 
-/** The last cursor that can be read, undefined where there is none. Never throws. */
+/** Latest readable cursor; undefined for none. Never throws. */
 export function readCursor(directory: string, files: Files): Cursor | undefined {
   return readOne(join(directory, name), files) ?? readOne(join(directory, `${name}.old`), files)
 }
 
 /**
- * Makes a cursor durable: written aside, forced to the disk, renamed, and the directory forced. Two at once would write
- * to the same file. Throws the error of the system call; the cursor before stays then.
+ * Makes a cursor durable: writes a temporary file, syncs it, renames it, and syncs the directory. Concurrent calls
+ * would write to the same file. Throws the error of the system call; the previous cursor then remains.
  */
 export async function writeCursor(directory: string, files: Files, bytes: Buffer): Promise<void> {
   const path = join(directory, name)
@@ -69,7 +69,7 @@ async function writeDurably(path: string, files: Files, bytes: Buffer): Promise<
     files.truncate(fd, 0)
     for (let at = 0; at < bytes.length; ) {
       const written = files.write(fd, [bytes.subarray(at)])
-      if (written === 0) throw new Error(`cannot write ${path}: the file takes no bytes`)
+      if (written === 0) throw new Error(`cannot write ${path}: no bytes were written`)
       at += written
     }
     await files.sync(fd)
@@ -78,12 +78,12 @@ async function writeDurably(path: string, files: Files, bytes: Buffer): Promise<
   }
 }
 
-/** A file whose sync failed is not used again: the kernel may keep as clean what is not on the disk. */
+/** Removes a file whose sync failed: the kernel may mark pages as clean that are not on disk. */
 function discard(path: string, files: Files): void {
   try {
     files.remove(path)
   } catch {
-    // It was not made, or the next cursor is written over it.
+    // It was not created, or the next cursor overwrites it.
   }
 }
 

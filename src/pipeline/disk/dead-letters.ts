@@ -10,15 +10,15 @@ import {
   segmentName,
 } from './record-format.ts'
 
-/** Where dead letters lie, below the directory of their log. */
+/** Directory of dead letters, below that of their log. */
 export const deadLetterDirectory = 'dlq'
 
 export interface DeadLettersOptions {
-  /** Of the log. */
+  /** Directory of the log. */
   readonly directory: string
   readonly files: Files
   readonly kind: number
-  /** Bound for all of them together; the oldest file goes first. */
+  /** Limit for all of them together; the oldest file is removed first. */
   readonly maxBytes: number
   readonly nowMs: () => number
 }
@@ -30,19 +30,19 @@ interface DeadFile {
 }
 
 /**
- * Batches that the receiver refused for good, with its reason, for whoever looks into it later. Files have the format
- * of segments, are named by their own count, and hold an eighth of the bound. There are few, so each is one open file
- * for one write, and the kernel writes it to the disk when it likes.
+ * Batches that the receiver rejected for good, with its reason, for later analysis. Files have the format of segments,
+ * are named by a counter, and contain an eighth of the limit each. Dead letters are rare, so each is written with its
+ * own open and close, without a sync.
  */
 export class DeadLetters {
   readonly #options: DeadLettersOptions
   readonly #directory: string
   /** Ascending. */
   readonly #list: DeadFile[]
-  /** The one that is written; those of former processes are not written again. */
+  /** Current file; files of earlier processes are never written. */
   #current: DeadFile | undefined
 
-  /** Never throws: a directory that cannot be read counts as empty until something is buried. */
+  /** Never throws: an unreadable directory counts as empty until the first dead letter. */
   constructor(options: DeadLettersOptions) {
     this.#options = options
     this.#directory = join(options.directory, deadLetterDirectory)
@@ -55,7 +55,7 @@ export class DeadLetters {
     return bytes
   }
 
-  /** Throws the error of the system call. One that is above the bound is not kept. */
+  /** Stores a dead letter; one over the limit is ignored. Throws the error of the system call. */
   bury(record: Stored, why: string): void {
     const { files, kind, maxBytes } = this.#options
     const head = Buffer.alloc(recordHeadBytes)
@@ -80,7 +80,7 @@ export class DeadLetters {
       const written = files.write(fd, whole)
       file.size += written
       if (written < length)
-        throw new Error(`cannot write ${file.path}: it took ${written} of ${length} bytes`)
+        throw new Error(`cannot write ${file.path}: only ${written} of ${length} bytes were written`)
     } finally {
       files.close(fd)
     }
@@ -96,7 +96,7 @@ export class DeadLetters {
     return file
   }
 
-  /** The oldest go until the others have room below `maxBytes`. */
+  /** Removes the oldest files until the others are below `maxBytes`. */
   #removeAbove(maxBytes: number, keep: DeadFile): void {
     for (
       let oldest = this.#list[0];
@@ -121,7 +121,7 @@ export class DeadLetters {
         files.close(fd)
       }
     } catch {
-      // Absent, as a rule.
+      // Usually it does not exist.
     }
     return list.sort((one, other) => one.number - other.number)
   }

@@ -3,12 +3,12 @@ import type { Signal } from '../../model/signal.ts'
 import type { Entry } from '../batch-queue.ts'
 import type { Stored } from './log.ts'
 
-/** What an entry costs in memory beside its body. */
+/** Memory of an entry without its body, in bytes. */
 const entryBytes = 256
 
 /**
- * Where a batch in memory is besides: on the `disk`; nowhere (`memory`), for it could not be written yet; nowhere any
- * more, because its segment gave way while it was under way (`evicted`), or because its record is `damaged`.
+ * Where else a batch in memory is stored: on the `disk`; nowhere (`memory`), as it could not be written yet; no
+ * longer, as its segment was dropped while it was in flight (`evicted`), or as its record is `damaged`.
  */
 export type Place = 'disk' | 'memory' | 'evicted' | 'damaged'
 

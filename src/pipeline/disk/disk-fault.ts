@@ -1,41 +1,41 @@
 import { errorText } from '../../lib/logger.ts'
 import { LockedByAnother } from './disk-lock.ts'
 
-/** Why items are lost while the disk does not take them, as metrics name it. */
+/** Drop reason while the disk does not accept data, as in metrics. */
 export type FaultReason = 'disk_full' | 'disk_read_only' | 'disk_error'
 
-/** What stands in the way of the queue on disk. */
+/** Fault of the disk queue. */
 export interface DiskFault {
   readonly reason: FaultReason
-  /** What happened and how to fix it. */
+  /** Description of the fault. */
   readonly words: string
   readonly hint: string
 }
 
 const hints: Readonly<Record<string, (directory: string) => readonly [reason: FaultReason, hint: string]>> = {
-  ENOSPC: directory => ['disk_full', `free bytes or inodes on the file system of ${directory} (df, df -i)`],
-  EDQUOT: directory => ['disk_full', `raise the disk quota of svc's user on the file system of ${directory}`],
+  ENOSPC: directory => ['disk_full', `free space or inodes on the file system of ${directory} (df, df -i)`],
+  EDQUOT: directory => [
+    'disk_full',
+    `raise the disk quota of the svc user on the file system of ${directory}`,
+  ],
   EROFS: directory => [
     'disk_read_only',
-    `mount the file system of ${directory} writable again; the kernel log (dmesg) says why it is not`,
+    `remount the file system of ${directory} writable; the kernel log (dmesg) has the cause`,
   ],
-  EIO: directory => [
-    'disk_error',
-    `look for errors of the device below ${directory} in the kernel log (dmesg)`,
-  ],
-  EFBIG: () => ['disk_error', 'raise the limit on file sizes (LimitFSIZE= of the service, ulimit -f)'],
-  ENOENT: directory => ['disk_error', `let svc make ${directory}, or restart svc`],
-  EACCES: directory => ['disk_error', `give svc's user the rights to read and write ${directory}`],
-  EPERM: directory => ['disk_error', `give svc's user the rights to read and write ${directory}`],
-  EMFILE: () => ['disk_error', 'raise the limit on open files (LimitNOFILE= of the service, ulimit -n)'],
+  EIO: directory => ['disk_error', `look for device errors of ${directory} in the kernel log (dmesg)`],
+  EFBIG: () => ['disk_error', 'raise the file size limit (LimitFSIZE= of the service, ulimit -f)'],
+  ENOENT: directory => ['disk_error', `allow svc to create ${directory}, or restart svc`],
+  EACCES: directory => ['disk_error', `give the svc user read and write access to ${directory}`],
+  EPERM: directory => ['disk_error', `give the svc user read and write access to ${directory}`],
+  EMFILE: () => ['disk_error', 'raise the open file limit (LimitNOFILE= of the service, ulimit -n)'],
 }
 
-/** What an error of a file operation means for the queue in a directory. */
+/** Fault for an error of a file operation of the queue in a directory. */
 export function faultOf(error: unknown, directory: string): DiskFault {
   const code = errorCode(error)
   if (error instanceof LockedByAnother)
     return { reason: 'disk_error', words: error.message, hint: 'then restart svc' }
-  const [reason, hint] = hints[code]?.(directory) ?? ['disk_error', `look after ${directory}`]
+  const [reason, hint] = hints[code]?.(directory) ?? ['disk_error', `check ${directory}`]
   return { reason, words: errorText(error), hint }
 }
 

@@ -112,7 +112,7 @@ test('a full disk costs nothing while memory has room, and what waits there is w
   for (let n = 6; n <= 10; n++) queue.push(numbered(n, 100, 1 << n))
   assert.equal(queue.items, 55)
   assert.equal(store.state.state, 'degraded')
-  assert.match(store.state.reason, /ENOSPC: made to fail; free bytes or inodes on the file system of /)
+  assert.match(store.state.reason, /ENOSPC: made to fail; free space or inodes on the file system of /)
   const taken = [1, 2, 3, 4, 5, 6].map(() => queue.take()!)
   assert.deepEqual(taken.map(told), [1, 2, 3, 4, 5, 6], 'in order, what is on the disk first')
   for (const at of [5, 1]) queue.putBack(taken[at]!)
@@ -121,8 +121,8 @@ test('a full disk costs nothing while memory has room, and what waits there is w
   await until(() => store.state.state === 'ok', 'the disk works')
   assert.equal(queue.items, 54)
   assert.deepEqual([drops, said.length], [{}, 2])
-  assert.match(said[0]!, /^warn: The queue on disk is degraded/)
-  assert.match(said[1]!, /^info: The queue on disk works again/)
+  assert.match(said[0]!, /^warn: disk queue degraded/)
+  assert.match(said[1]!, /^info: disk queue works again/)
   await store.close()
   const after = openQueue(directory)
   assert.deepEqual(drain(after.queue), [2, 3, 4, 5, 6, 7, 8, 9, 10])
@@ -176,7 +176,7 @@ test('where old files cannot be removed the bound holds all the same', async t =
   assert.ok(store.state.bytes <= 1_000_000, `${store.state.bytes}`)
   assert.match(
     store.state.reason,
-    /is full, and its oldest files cannot be removed; give svc's user the rights/,
+    /is full, and its oldest files cannot be removed; allow the svc user to remove them/,
   )
   assert.equal(queue.items + drops.disk_error!, 200)
   delete state.remove
@@ -235,7 +235,7 @@ test('below the reserve the disk counts as full, before it is', async t => {
   assert.equal(store.state.state, 'degraded')
   assert.match(
     store.state.reason,
-    /has 50 MiB free, and svc leaves 64 MiB to others; free 15 MiB there, or set /,
+    /has 50 MiB free; svc keeps 64 MiB free for other programs; free 15 MiB there, or set /,
   )
   free = 70 * Mi
   await until(() => store.state.state === 'ok', 'there is room again')
@@ -287,8 +287,8 @@ test('on a file system that fills nothing is lost uncounted, and it goes on when
   assert.equal(total(drops), lost)
   assert.equal(queue.items + lost + delivered, pushed)
   assert.deepEqual(
-    said.map(line => line.slice(0, 24)),
-    ['warn: The queue on disk ', 'info: The queue on disk '],
+    said.map(line => line.slice(0, 16)),
+    ['warn: disk queue', 'info: disk queue'],
   )
   // Another one fills it, and makes room again.
   writeFileSync(join(mount, 'other'), Buffer.alloc(Mi))
@@ -311,7 +311,7 @@ test('a file system that is read-only is refused, and leaves the queue as it is'
   remount('ro')
   assert.throws(
     () => openStore(directory),
-    /cannot open the queue in \S+: .*EROFS.*; mount the file system of /,
+    /cannot open the queue in \S+: .*EROFS.*; remount the file system of /,
   )
   remount('rw')
   const after = openQueue(directory)
@@ -333,7 +333,7 @@ test('a file system that goes read-only under it is waited for in memory, and no
   for (let n = 11; n <= 60; n++) first.queue.push(numbered(n, 100, 1 << (n % 31)))
   assert.match(
     first.store.state.reason,
-    /E(ROFS|IO).*; (mount the file system of .* writable|look for errors of the device)/,
+    /E(ROFS|IO).*; (remount the file system of .* writable|look for device errors)/,
   )
   const { queue, drops } = first
   assert.equal(queue.items + total(drops), 1829)
@@ -387,7 +387,7 @@ test('a directory that cannot be used is refused with what is wrong and how to f
   writeFileSync(join(locked, 'LOCK'), '4711 some-boot\n')
   assert.throws(
     () => openStore(locked, { lock: () => false }),
-    /locked: process 4711 has its lock; stop that one, or give this one a directory of its own with pipeline\.export/,
+    /locked: process 4711 holds its lock; stop that process, or set a different pipeline\.export/,
   )
 })
 
@@ -397,7 +397,7 @@ test('the signal whose directory cannot be used is named', t => {
   writeFileSync(join(directory, 'v1/default/logs'), '')
   assert.throws(
     () => openStore(directory),
-    /^Error: cannot open the queue in \S+: cannot use its directory of logs: EEXIST.*default\/logs'; look after \S+\/v1\/default\/logs$/,
+    /^Error: cannot open the queue in \S+: cannot use the logs directory: EEXIST.*default\/logs'; check \S+\/v1\/default\/logs$/,
   )
 })
 
@@ -416,7 +416,7 @@ test('a directory without rights is refused with the hint', { skip: withoutRoot 
   const run = spawnSync(process.execPath, ['--input-type=module', '-e', script])
   assert.match(
     String(run.stdout),
-    /^cannot open the queue in \S+: cannot use its directory of logs: EACCES.*; give svc's user the rights to read and write \S+\/logs$/m,
+    /^cannot open the queue in \S+: cannot use the logs directory: EACCES.*; give the svc user read and write access to \S+\/logs$/m,
   )
 })
 
@@ -465,7 +465,7 @@ test('the LOCK is removed and another process takes the directory: this one goes
   rmSync(join(directory, 'LOCK'))
   const rival = openQueue(directory, { lock })
   await until(() => store.state.state === 'degraded', 'it sees the other one')
-  assert.match(store.state.reason, /process \d+ has its lock; stop that one, or .*; then restart svc$/)
+  assert.match(store.state.reason, /process \d+ holds its lock; stop that process, or .*; then restart svc$/)
   rival.queue.push(numbered(30))
   queue.push(numbered(21))
   assert.equal(queue.items + drops.disk_error!, 231)
@@ -508,7 +508,7 @@ test('a limit on the size of files ends neither the process nor the queue', t =>
   assert.equal(run.status, 0, String(run.stderr))
   const { state, reason, delivered, drops } = JSON.parse(String(run.stdout))
   assert.equal(state, 'degraded')
-  assert.match(reason, /EFBIG.*; raise the limit on file sizes \(LimitFSIZE= of the service, ulimit -f\)$/)
+  assert.match(reason, /EFBIG.*; raise the file size limit \(LimitFSIZE= of the service, ulimit -f\)$/)
   assert.equal(delivered + drops.disk_error, 100)
   assert.ok(delivered > 50, `${delivered}`)
 })

@@ -1,12 +1,12 @@
-// Where the queue on disk lies: <directory>/v1/default/<signal>/, with the LOCK of the process that owns it beside v1.
+// Layout of the disk queue: <directory>/v1/default/<signal>/, with the LOCK of the owning process beside v1.
 
 import { join } from 'node:path'
 import type { Signal } from '../../model/signal.ts'
 
-/** The version of the layout and of the files' format. Directories of others are left alone. */
+/** Version of the layout and the file format. Directories of other versions are left unchanged. */
 export const layoutVersion = 'v1'
 
-/** The one destination. A configured name and never derived from an address, so that a new address orphans nothing. */
+/** The only destination. A fixed name, not derived from an address, so that a new address orphans no data. */
 const destination = 'default'
 
 export function signalDirectory(directory: string, signal: Signal): string {

@@ -1,8 +1,8 @@
 import type { Entry } from '../batch-queue.ts'
 
-/** Batches that wait, in order of their numbers. Leaving near the front and coming at the end are cheap. */
+/** Waiting batches, ordered by number. Removal near the front and insertion at the end are cheap. */
 export class Lineup<E extends Entry> {
-  /** From `#head` on; the slots before it are empty, so that no body is kept by one that has left. */
+  /** Entries from `#head` on; the slots before are empty, so that no body is retained. */
   #entries: (E | undefined)[] = []
   #head = 0
 
@@ -10,7 +10,7 @@ export class Lineup<E extends Entry> {
     return this.#entries.length - this.#head
   }
 
-  /** Counted from the front; undefined beyond the end. */
+  /** Entry by index from the front; undefined after the end. */
   at(index: number): E | undefined {
     return this.#entries[this.#head + index]
   }
@@ -27,7 +27,7 @@ export class Lineup<E extends Entry> {
     this.#entries.push(entry)
   }
 
-  /** Puts an entry in its place by its number. */
+  /** Inserts an entry by its number. */
   insert(entry: E): void {
     let at = this.#entries.length
     while (at > this.#head && this.#entries[at - 1]!.number > entry.number) at--
@@ -39,14 +39,14 @@ export class Lineup<E extends Entry> {
     return this.length > 0 ? this.#entries.pop() : undefined
   }
 
-  /** Takes out the entry at an index that exists. */
+  /** Removes the entry at a valid index. */
   remove(index: number): E {
     const at = this.#head + index
     const entry = this.#entries[at]!
-    // Those before it move up by one: they are few, and all the others stay where they are.
+    // Only the few entries before it move.
     this.#entries.copyWithin(this.#head + 1, this.#head, at)
     this.#entries[this.#head++] = undefined
-    // Array.shift would move all the rest each time; so the array is cut when half of it is empty.
+    // Array.shift would move the rest each time; the array is cut when half of it is empty.
     if (this.#head * 2 > this.#entries.length) {
       this.#entries = this.#entries.slice(this.#head)
       this.#head = 0
@@ -54,7 +54,7 @@ export class Lineup<E extends Entry> {
     return entry
   }
 
-  /** Takes out the entry with a number. */
+  /** Removes the entry with a number. */
   removeNumber(number: number): E | undefined {
     for (let i = 0; i < this.length; i++) {
       const entry = this.at(i)!
@@ -64,7 +64,7 @@ export class Lineup<E extends Entry> {
     return undefined
   }
 
-  /** Takes out all for which that holds. */
+  /** Removes all entries that match. */
   removeWhere(holds: (entry: E) => boolean): E[] {
     const removed: E[] = []
     const kept: E[] = []
@@ -73,7 +73,7 @@ export class Lineup<E extends Entry> {
     return removed
   }
 
-  /** Takes out all. */
+  /** Removes all entries. */
   drain(): E[] {
     const entries = this.#entries.slice(this.#head)
     this.#entries = []

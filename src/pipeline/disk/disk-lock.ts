@@ -12,22 +12,22 @@ import {
 import { textOfFile } from '../../lib/if-there.ts'
 import { lockPath } from './disk-layout.ts'
 
-/** Takes the exclusive lock of an open file (flock(2)) without waiting; false where another process has it. */
+/** Takes the exclusive lock of an open file (flock(2)) without waiting; false if another process has it. */
 export type TakeLock = (fd: number) => boolean
 
-/** One process at a time may write a queue. The kernel lets go of the lock when the process ends, however it ends. */
+/** Lock of a queue directory for one writing process. The kernel releases it when the process ends, in any way. */
 export interface DirectoryLock {
-  /** Takes the lock anew where its file was removed or replaced. Throws as `lockDirectory` does. */
+  /** Takes the lock again if its file was removed or replaced. Throws as `lockDirectory` does. */
   renew(): void
   release(): void
 }
 
-/** Another process has the lock: the message says which, and what to do. */
+/** Another process has the lock; the message has its pid and a hint. */
 export class LockedByAnother extends Error {}
 
 /**
- * Locks the queue in a directory, and writes into its `LOCK` who has it: the pid, and the boot that it belongs to.
- * Throws in words where another process has it, with that one's pid, and the error of the system call else.
+ * Locks the queue in a directory, and writes the pid and the boot ID of the holder into its `LOCK`.
+ * Throws a `LockedByAnother` with the pid of the other process, or the error of the system call.
  */
 export function lockDirectory(directory: string, take: TakeLock): DirectoryLock {
   const path = lockPath(directory)
@@ -46,14 +46,14 @@ export function lockDirectory(directory: string, take: TakeLock): DirectoryLock 
 }
 
 function lockFile(path: string, take: TakeLock): number {
-  // Without O_TRUNC: until the lock is taken, what is in there is another's.
+  // Without O_TRUNC: until the lock is taken, the content belongs to another process.
   const fd = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600)
   try {
     if (!take(fd)) {
       const { pid } = holderIn(readStart(fd))
       const who = pid === 0 ? 'another process' : `process ${pid}`
       throw new LockedByAnother(
-        `${who} has its lock; stop that one, or give this one a directory of its own with pipeline.export.queue.directory`,
+        `${who} holds its lock; stop that process, or set a different pipeline.export.queue.directory here`,
       )
     }
     ftruncateSync(fd)
@@ -67,13 +67,13 @@ function lockFile(path: string, take: TakeLock): number {
   }
 }
 
-/** Who has the lock, by the text of `LOCK`. */
+/** Holder of the lock, from the text of `LOCK`. */
 export interface LockHolder {
-  /** 0: the text does not say. */
+  /** 0 if unknown. */
   readonly pid: number
 }
 
-/** The process that has a queue open at this moment; undefined where none has. Changes nothing. */
+/** Process that has the queue open now; undefined for none. Read-only. */
 export function lockHolder(directory: string): LockHolder | undefined {
   const path = lockPath(directory)
   const file = statSync(path, { throwIfNoEntry: false })

@@ -10,26 +10,26 @@ import type { RecordLog, Stored } from './log.ts'
 import { mostBodyBytes, recordHeadBytes, segmentHeadBytes } from './record-format.ts'
 import { removedLog } from './removed-log.ts'
 
-/** What a record costs on disk beside its body, a segment's head included. */
+/** Overhead of a record on disk, a segment header included, in bytes. */
 const recordBytes = recordHeadBytes + segmentHeadBytes
-/** How many waiting batches there may be before no further one is read ahead of need. */
+/** Maximum waiting batches in memory for reading ahead. */
 const readAhead = 16
-/** Between two attempts to write again that deliveries bring about. */
+/** Minimum interval of write retries caused by deliveries, in milliseconds. */
 const retryMs = 100
-/** Written at a time where much could not be written for a while. */
+/** Bytes written per slice after a longer fault. */
 const sliceBytes = 4 * 1024 * 1024
 
 /**
- * A queue of one signal on the disk: a batch is written when it comes. Bodies stay in memory too while they fit and
- * nothing older is on disk only, so that they are seldom read again:
+ * Disk queue of one signal: each batch is written on arrival. Bodies also stay in memory while there is room and
+ * no older batch is only on disk, so that they are rarely read back:
  *
  *     #front (in memory) │ on disk only, from #readFrom on │ #behind (in memory)
  *
- * While the disk takes nothing, batches are kept in memory behind all others, and written as soon as that works.
+ * While the disk does not accept data, batches are kept in memory after all others, and written as soon as possible.
  */
 export class DiskQueue implements BatchQueue {
   readonly durable = true
-  /** Items of former processes that were found, damaged ones that were found out at once included. */
+  /** Recovered items of earlier processes, including those immediately found damaged. */
   readonly recoveredItems: number
 
   readonly #options: DiskQueueOptions
@@ -37,21 +37,21 @@ export class DiskQueue implements BatchQueue {
   #log: RecordLog
   #memoryBytes: number
   readonly #here = new Resident()
-  /** All records before it that are not settled are in memory. */
+  /** All unsettled records before this number are in memory. */
   #readFrom: number
-  /** `items` less those that the log counts: of batches that are in memory only, less the parts that were settled. */
+  /** `items` minus those counted by the log: items of batches only in memory, minus settled parts. */
   #beside = 0
   #lastNumber: number
   readonly #itemSize: ItemSize
   #fault: DiskFault | undefined
   #triedAt = 0
-  /** The log of a directory that was removed is being closed. */
+  /** Whether the log of a removed directory is being closed. */
   #closing = false
-  /** What the next record takes in memory, where it was read and did not fit. */
+  /** Memory needed for the next record, if it was read and did not fit. */
   #nextCost = 0
-  /** Why the next record cannot be read, and whether it is too early to try again. */
+  /** Fault of the next record, and whether to wait before a retry. */
   #unreadable: { readonly fault: DiskFault; wait: boolean } | undefined
-  /** The first batch that the end gave up. */
+  /** First batch dropped at shutdown. */
   #lostFrom = Number.POSITIVE_INFINITY
   #closed: Promise<number> | undefined
 
@@ -85,7 +85,7 @@ export class DiskQueue implements BatchQueue {
   }
 
   get oldestMs(): number {
-    // What is on the disk only is older than what waits behind it.
+    // Batches only on disk are older than those in `#behind`.
     const { front, sending } = this.#here
     if (front.length === 0 && sending.size === 0 && this.#log.oldestTimeMs > 0)
       return Math.max(0, Date.now() - this.#log.oldestTimeMs)
@@ -99,7 +99,7 @@ export class DiskQueue implements BatchQueue {
 
   get waiting(): number {
     const { unwritten, orphans, sending } = this.#here
-    // Damage in segments that were not read yet makes the log's count too great, never too small.
+    // Damage in unread segments makes the log's count too large, never too small.
     return this.#log.records + unwritten + orphans - sending.size
   }
 
@@ -128,12 +128,12 @@ export class DiskQueue implements BatchQueue {
     return this.#here.bytes
   }
 
-  /** Undefined while all is well. */
+  /** Current fault; undefined for none. */
   get fault(): DiskFault | undefined {
     return this.#fault ?? this.#unreadable?.fault
   }
 
-  /** Sets another bound on memory. What no longer fits stays on the disk. */
+  /** Sets the memory limit. Bodies over it stay only on disk. */
   limit({ memoryBytes }: { readonly memoryBytes: number }): void {
     this.#memoryBytes = memoryBytes
     this.#nextCost = 0
@@ -149,7 +149,7 @@ export class DiskQueue implements BatchQueue {
     }
     const number = ++this.#lastNumber
     const bytes = batch.body.byteLength + recordBytes
-    // For what can never fit nothing else has to go.
+    // A batch that can never fit must not evict others.
     if (bytes > space.maxBytes || batch.body.byteLength > mostBodyBytes) {
       this.#dropped('queue_full', batch.items)
       return
@@ -200,7 +200,7 @@ export class DiskQueue implements BatchQueue {
   }
 
   bury(batch: Batch, why: string): void {
-    // What is left on a disk that fills is for others.
+    // The rest of a nearly full disk is for other programs.
     if (this.#fault?.reason === 'disk_full') return
     this.#log.bury(recordOf(batch, Math.max(1, this.#lastNumber)), why)
   }
@@ -223,7 +223,7 @@ export class DiskQueue implements BatchQueue {
     return this.#closed
   }
 
-  /** Drops the oldest segment on the disk; false where there is none. Throws the error of the system call. */
+  /** Drops the oldest segment on disk; false if there is none. Throws the error of the system call. */
   evict(reason: DropReasonName): boolean {
     const gone = this.#log.dropOldest()
     if (!gone) return false
@@ -234,7 +234,7 @@ export class DiskQueue implements BatchQueue {
     return true
   }
 
-  /** To be called every 2 s: tries again what did not work. */
+  /** Retries failed operations; to be called every 2 s. */
   tick(): void {
     if (this.#closed) return
     const { signal, space } = this.#options
@@ -245,12 +245,12 @@ export class DiskQueue implements BatchQueue {
     this.#options.ready()
   }
 
-  /** To be called when more is on the disk for good. */
+  /** To be called when more data is synced. */
   synced(): void {
     if (!this.#closed) this.#options.ready()
   }
 
-  /** More is on the disk than in memory, as far as that is known without reading. */
+  /** Whether records are only on disk, as far as known without reading. */
   get #hasMore(): boolean {
     return this.#readFrom <= this.#log.lastSeq
   }
@@ -269,13 +269,13 @@ export class DiskQueue implements BatchQueue {
         taken |= lanes
         if (~taken === 0) return undefined
       }
-      // What could not be read at the moment does not hold up the others.
+      // An unreadable record must not delay the others.
       if (this.#hasMore && !this.#unreadable) return undefined
     }
     return undefined
   }
 
-  /** Reads the next record that is on the disk only, where memory has room for it. One alone is always let in. */
+  /** Reads the next record that is only on disk, if memory has room. A single one is always accepted. */
   #load(): void {
     if (this.#unreadable?.wait) return
     const alone = this.#here.sending.size === 0 && this.#here.front.length === 0
@@ -315,13 +315,13 @@ export class DiskQueue implements BatchQueue {
     }
   }
 
-  /** The log gives a record up where that does not pass by itself. */
+  /** Waits before a retry; the log drops a record that stays unreadable. */
   #waitToRead(error: unknown): void {
     this.#unreadable = { fault: faultOf(error, this.#options.directory), wait: true }
     this.#options.space.changed()
   }
 
-  /** Writes a batch; false, and a fault, where that does not work. */
+  /** Writes a batch; false, with a fault, on an error. */
   #write(entry: DiskEntry): boolean {
     const { space, directory } = this.#options
     try {
@@ -338,7 +338,7 @@ export class DiskQueue implements BatchQueue {
     return false
   }
 
-  /** Keeps the body of the batch that was written last, where nothing older is on disk only and memory has room. */
+  /** Keeps the body of the last written batch, if no older one is only on disk and memory has room. */
   #keepCopy(entry: DiskEntry): void {
     if (this.#here.bytes + costOf(entry) > this.#memoryBytes) return
     this.#here.front.push(this.#here.enter(entry))
@@ -363,14 +363,14 @@ export class DiskQueue implements BatchQueue {
     return before - this.#here.bytes
   }
 
-  /** Takes the newest body that the disk has as well out of memory; false where there is none. */
+  /** Frees the newest body that is also on disk; false if there is none. */
   #leaveOnDisk(): boolean {
     const left = this.#unreadable ? undefined : this.#here.leaveOnDisk()
     if (left) [this.#readFrom, this.#nextCost] = [left.number, 0]
     return left !== undefined
   }
 
-  /** Takes bodies out of memory until so many bytes fit: first those that are on the disk too, the newest first. */
+  /** Frees memory until so many bytes fit: first bodies that are also on disk, the newest first. */
   #makeMemory(bytes: number): void {
     while (this.#here.bytes + bytes > this.#memoryBytes) {
       if (this.#leaveOnDisk()) continue
@@ -387,7 +387,7 @@ export class DiskQueue implements BatchQueue {
     this.#options.space.changed()
   }
 
-  /** Writes what could not be written, in order; all of it at once at the end, else in slices. */
+  /** Writes unwritten batches in order: all of them at shutdown, otherwise in slices. */
   #heal(atOnce = false): void {
     if (!this.#fault || this.#closing) return
     if (!this.#diskWorks()) return
@@ -408,7 +408,7 @@ export class DiskQueue implements BatchQueue {
     this.#options.space.changed()
   }
 
-  /** True when a write may be tried; sets the fault anew else. */
+  /** Whether a write can be tried; otherwise sets the fault again. */
   #diskWorks(): boolean {
     const { space, signal, directory } = this.#options
     this.#triedAt = performance.now()
@@ -424,7 +424,7 @@ export class DiskQueue implements BatchQueue {
     return false
   }
 
-  /** Gives a batch that was in memory only its place among those on the disk. */
+  /** Moves a newly written batch to its place among those on disk. */
   #settleIn(entry: DiskEntry, alone: boolean): void {
     const waits = !this.#here.sending.has(entry)
     if (alone) {
@@ -436,7 +436,7 @@ export class DiskQueue implements BatchQueue {
     }
   }
 
-  /** The directory is gone: what is in memory is all that is left, and is written to a new one. */
+  /** The directory is gone: only the batches in memory are left, and are written to a new one. */
   #loseDirectory(words: string): void {
     const old = this.#log
     const kept = this.#here.loseDisk()
@@ -444,7 +444,7 @@ export class DiskQueue implements BatchQueue {
     this.#readFrom = this.#lastNumber + 1
     this.#nextCost = 0
     this.#unreadable = undefined
-    // Only then may there be a new one: the old one still writes its cursor.
+    // A new log may be opened only afterwards: the old one still writes its cursor.
     this.#closing = true
     void old.close().finally(() => {
       this.#closing = false
@@ -454,11 +454,11 @@ export class DiskQueue implements BatchQueue {
     this.#degrade({
       reason: 'disk_error',
       words,
-      hint: 'svc makes it anew where it may; what was in it is no longer its own',
+      hint: 'svc creates it again if it can; data that was queued only there is lost',
     })
   }
 
-  /** Takes a batch out of the books and off the disk. */
+  /** Removes a batch from the accounts and from disk. */
   #forget(entry: DiskEntry): void {
     this.#here.leave(entry)
     if (entry.place === 'disk') {
@@ -467,14 +467,14 @@ export class DiskQueue implements BatchQueue {
     } else this.#beside -= entry.left
   }
 
-  /** Forgets all that is in memory; what is on the disk stays there. */
+  /** Forgets all batches in memory; those on disk stay. */
   #forgetAll(): void {
     this.#here.clear()
     this.#beside = 0
     this.#nextCost = 0
   }
 
-  /** The log lost items, some of which are in memory still. */
+  /** Counts items lost by the log, some of which may still be in memory. */
   #lose(reason: DropReasonName, items: number, kept: number): void {
     this.#beside += kept
     if (items > kept) this.#dropped(reason, items - kept)
@@ -491,7 +491,7 @@ export class DiskQueue implements BatchQueue {
     const kept = this.items - lost
     this.#lostFrom = this.#here.oldestUnwritten
     this.#forgetAll()
-    // What of a batch was delivered in parts comes again with the batch, but is no longer in the books.
+    // Delivered parts of a batch come again with the batch, but are no longer in the accounts.
     this.#beside = kept - this.#log.items
     if (lost > 0) this.#dropped('shutdown', lost)
     await this.#log.close()

@@ -1,37 +1,37 @@
 import { costOf, type DiskEntry } from './disk-entry.ts'
 import { Lineup } from './disk-lineup.ts'
 
-/** How many waiting batches are looked at for one whose lanes are free. */
+/** Maximum waiting batches checked for one with free lanes. */
 export const maxLooks = 64
 
-/** The batches of a queue on disk whose bodies are in memory. */
+/** Batches of a disk queue with their bodies in memory. */
 export class Resident {
-  /** Waiting, before all that is on the disk only. */
+  /** Waiting batches before all that are only on disk. */
   readonly front = new Lineup<DiskEntry>()
-  /** Waiting, after all that is on the disk only. */
+  /** Waiting batches after all that are only on disk. */
   readonly behind = new Lineup<DiskEntry>()
   readonly sending = new Set<DiskEntry>()
-  /** Of the batches under way. */
+  /** Lanes of the batches in flight. */
   lanes = 0
-  /** Of all bodies, with what goes with them. */
+  /** Bytes of all bodies and their overhead. */
   bytes = 0
-  /** Batches that could not be written, those under way included. */
+  /** Batches that could not be written, those in flight included. */
   unwritten = 0
 
-  /** Counts a batch that comes, and gives it back. */
+  /** Counts an arriving batch, and returns it. */
   enter(entry: DiskEntry): DiskEntry {
     this.bytes += costOf(entry)
     if (entry.place === 'memory') this.unwritten++
     return entry
   }
 
-  /** Counts a batch that goes. */
+  /** Counts a leaving batch. */
   leave(entry: DiskEntry): void {
     this.bytes -= costOf(entry)
     if (entry.place === 'memory') this.unwritten--
   }
 
-  /** Lets go of the newest body that the disk has as well, where none is tried again; undefined where there is none. */
+  /** Frees the newest body that is also on disk, not one being retried; undefined if there is none. */
   leaveOnDisk(): DiskEntry | undefined {
     const { last } = this.front
     if (last?.place !== 'disk' || last.attempts > 0) return undefined
@@ -45,7 +45,7 @@ export class Resident {
     this.lanes |= entry.batch.lanes
   }
 
-  /** False where the batch was not under way. */
+  /** Marks a batch as no longer in flight; false if it was not. */
   end(entry: DiskEntry): boolean {
     if (!this.sending.delete(entry)) return false
     this.lanes = 0
@@ -58,14 +58,14 @@ export class Resident {
     return false
   }
 
-  /** Takes out the unwritten batch that has waited longest. */
+  /** Removes the oldest unwritten batch. */
   removeOldestUnwritten(): DiskEntry | undefined {
     for (let at = 0; at < this.behind.length; at++)
       if (this.behind.at(at)!.place === 'memory') return this.behind.remove(at)
     return undefined
   }
 
-  /** In order, those under way included. */
+  /** Unwritten batches in order, those in flight included. */
   unwrittenInOrder(): DiskEntry[] {
     const entries = [...this.sending, ...this.behind].filter(({ place }) => place === 'memory')
     return entries.sort((a, b) => a.number - b.number)
@@ -77,14 +77,14 @@ export class Resident {
     yield* this.behind
   }
 
-  /** Items that are in memory and nowhere else. */
+  /** Items that are only in memory. */
   get itemsOnlyHere(): number {
     let items = 0
     for (const { place, left } of this) if (place !== 'disk') items += left
     return items
   }
 
-  /** The least number of a batch that was never written, or whose segment gave way; infinite where there is none. */
+  /** Lowest number of a batch that was never written, or whose segment was dropped; infinite for none. */
   get oldestUnwritten(): number {
     let oldest = Number.POSITIVE_INFINITY
     for (const { place, number } of this.sending)
@@ -97,7 +97,7 @@ export class Resident {
     return oldest
   }
 
-  /** Batches that were on the disk and are no longer. */
+  /** Number of batches that are no longer on disk. */
   get orphans(): number {
     let batches = 0
     for (const { place } of this) if (place === 'evicted' || place === 'damaged') batches++
@@ -105,8 +105,8 @@ export class Resident {
   }
 
   /**
-   * The disk lost its records up to a number: what waits goes with them, what is under way may still be delivered.
-   * Returns how many of their items are not lost.
+   * Records up to a number were dropped from disk: waiting batches are lost, those in flight may still be delivered.
+   * Returns the number of their items that are not lost.
    */
   evict(lastSeq: number): number {
     const isGone = ({ place, number }: DiskEntry) => place === 'disk' && number <= lastSeq
@@ -124,7 +124,7 @@ export class Resident {
     return kept
   }
 
-  /** Batches whose records turn out to be damaged stay in memory. Returns how many items that keeps. */
+  /** Keeps batches with damaged records in memory. Returns the number of their items. */
   keepDamaged(disk: { has(number: number): boolean }): number {
     let kept = 0
     for (const entry of this) {
@@ -135,7 +135,7 @@ export class Resident {
     return kept
   }
 
-  /** The disk lost all: what is in memory waits to be written again. Returns how many items of the disk that keeps. */
+  /** All records on disk are lost: batches in memory wait to be written again. Returns the number of their items. */
   loseDisk(): number {
     let kept = 0
     for (const entry of this) {
@@ -149,14 +149,14 @@ export class Resident {
     return kept
   }
 
-  /** When the oldest came, by `performance.now()`; infinite where there is none. */
+  /** Arrival of the oldest, by `performance.now()`; infinite for none. */
   get oldestQueuedAt(): number {
     let oldest = (this.front.at(0) ?? this.behind.at(0))?.queuedAt ?? Number.POSITIVE_INFINITY
     for (const { queuedAt } of this.sending) oldest = Math.min(oldest, queuedAt)
     return oldest
   }
 
-  /** The least number; infinite where there is none. */
+  /** Lowest number; infinite for none. */
   get oldestNumber(): number {
     let oldest = (this.front.at(0) ?? this.behind.at(0))?.number ?? Number.POSITIVE_INFINITY
     for (const { number } of this.sending) oldest = Math.min(oldest, number)

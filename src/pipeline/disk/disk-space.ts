@@ -3,20 +3,23 @@ import type { Dropped } from '../batch-queue.ts'
 import type { DiskFault } from './disk-fault.ts'
 import type { RecordLog } from './log.ts'
 
-/** A store as one of its queues sees it. */
+/** The part of a store that one of its queues uses. */
 export interface DiskSpace {
   readonly maxBytes: number
-  /** What the queue may take before it is its own batches that give way. */
+  /** Bytes that the queue may use before its own batches are dropped. */
   readonly shareBytes: number
-  /** Makes room on the disk by dropping what is oldest. Says why there is none. Throws the error of the system call. */
+  /**
+   * Makes room on disk by dropping the oldest data. Returns a fault if there is none. Throws the error of the system
+   * call.
+   */
   makeRoom(bytes: number): DiskFault | undefined
-  /** Writes and removes a file beside the records. Throws the error of the system call. */
+  /** Test write: writes and removes a file beside the records. Throws the error of the system call. */
   probe(signal: Signal): void
-  /** What became of the directory of a signal, where it is ours no longer: removed, replaced, or another process has it. */
+  /** Reason why the directory of a signal is no longer ours: removed, replaced, or locked by another process. */
   directoryGone(signal: Signal): string | undefined
-  /** Makes the directory of a signal anew, and an empty log in it. Throws in words. */
+  /** Creates the directory of a signal again, with an empty log. Throws an error with a reason. */
   openLog(signal: Signal): RecordLog
-  /** A queue's fault came, changed or went. */
+  /** Called when the fault of a queue changes. */
   changed(): void
 }
 
@@ -24,10 +27,10 @@ export interface DiskQueueOptions {
   readonly signal: Signal
   readonly directory: string
   readonly log: RecordLog
-  /** Bound for bodies in memory, those under way included. */
+  /** Limit for bodies in memory, those in flight included, in bytes. */
   readonly memoryBytes: number
   readonly dropped: Dropped
-  /** `take` may give a batch now where it gave none before. */
+  /** Called when `take` may return a batch again. */
   readonly ready: () => void
   readonly space: DiskSpace
 }

@@ -24,7 +24,7 @@ test('one process at a time has a directory, and the other one is told which', a
   assert.throws(
     () => openStore(directory, { lock }),
     new RegExp(
-      `cannot open the queue in ${directory}: process ${process.pid} has its lock; stop that one, or`,
+      `cannot open the queue in ${directory}: process ${process.pid} holds its lock; stop that process, or`,
     ),
   )
   assert.match(readFileSync(join(directory, 'LOCK'), 'utf8'), /^\d+ [0-9a-f-]{36}\n$/)
@@ -139,7 +139,7 @@ test('what another version left is left alone', async t => {
   mkdirSync(join(directory, 'v2/default/traces'), { recursive: true })
   writeFileSync(join(directory, 'v2/default/traces/0000000000000001.seg'), 'from the future')
   const { store, said } = openStore(directory)
-  assert.match(said.join(), /^warn: The queue of another version of svc is left alone/)
+  assert.match(said.join(), /^warn: queue of another svc version found/)
   await store.close()
   assert.ok(existsSync(join(directory, 'v2/default/traces/0000000000000001.seg')))
 })

@@ -15,61 +15,61 @@ import { openSegmentLog } from './segment-log.ts'
 
 const Ki = 1024
 const Mi = 1024 * Ki
-/** Between two attempts at what did not work. */
+/** Interval of retries, in milliseconds. */
 const tickMs = 2000
 const repeatMs = 60_000
 
 export interface DiskStoreOptions {
   readonly directory: string
-  /** Bound for the files of all signals together. */
+  /** Limit for the files of all signals together, in bytes. */
   readonly maxBytes: number
-  /** Longest time until written bytes are forced to the disk; 0: with every batch. */
+  /** Maximum time until written data is synced, in milliseconds; 0: with every batch. */
   readonly fsyncMs: number
   readonly lock: TakeLock
   readonly log: Logger
   readonly files?: Files
-  /** Longest wait for the disk at the end, in milliseconds: 1000. */
+  /** Maximum wait for the disk at shutdown, in milliseconds; default 1000. */
   readonly closeMs?: number | undefined
-  /** Bytes that stay free on a file system of a size; default: `reserveOf`. */
+  /** Bytes to keep free on a file system of this size; default `reserveOf`. */
   readonly reserve?: (totalBytes: number) => number
 }
 
-/** How the disk is doing. */
+/** State of the disk queue. */
 export interface DiskState {
   /** `degraded`: batches of at least one signal are kept in memory, or cannot be read, until the disk works again. */
   readonly state: 'ok' | 'degraded'
-  /** What is wrong and how to fix it; '' where nothing is. */
+  /** Fault and hint; '' for none. */
   readonly reason: string
-  /** Since when the state is as it is, milliseconds since the Unix epoch. */
+  /** Time of the last state change, in milliseconds since the Unix epoch. */
   readonly sinceMs: number
-  /** Of all files. */
+  /** Size of all files. */
   readonly bytes: number
   readonly maxBytes: number
-  /** On the file system; 0 where it does not say. */
+  /** Free bytes of the file system; 0 if unknown. */
   readonly freeBytes: number
 }
 
 export interface QueueOptions {
   readonly signal: Signal
-  /** Bound for bodies in memory, those under way included. */
+  /** Limit for bodies in memory, those in flight included, in bytes. */
   readonly memoryBytes: number
-  /** Never called before `queue` has returned, but for damage that was found at once. */
+  /** Called with dropped items; before `queue` returns only for damage found immediately. */
   readonly dropped: Dropped
-  /** `take` may give a batch now where it gave none before. */
+  /** Called when `take` may return a batch again. */
   readonly ready: () => void
 }
 
 /**
- * Bytes that stay free, so that it is never svc that fills a disk: 64 MiB or 5 %, but a quarter of a file system that
- * is small, of which the queue would else have nothing, and 8 GiB of one that is large.
+ * Bytes to keep free, so that svc never fills a disk: 64 MiB or 5 %, but a quarter of a small file system,
+ * which would otherwise have no room for the queue, and 8 GiB of a large one.
  */
 export function reserveOf(totalBytes: number): number {
   return Math.min(Math.max(64 * Mi, totalBytes * 0.05), totalBytes / 4, 8192 * Mi)
 }
 
 /**
- * Opens the queues in a directory, which it makes where it is not there, and takes its lock. Throws in words where it
- * cannot be made, written or locked. What lies in it never makes it throw.
+ * Opens the queues in a directory, which it creates if necessary, and takes its lock. Throws an error with a reason if
+ * it cannot be created, written or locked. Its content never causes an exception.
  */
 export function openDiskStore(options: DiskStoreOptions): DiskStore {
   const { directory } = options
@@ -86,16 +86,16 @@ export function openDiskStore(options: DiskStoreOptions): DiskStore {
   }
 }
 
-/** The log of one signal, and its queue once there is one. */
+/** Log of one signal, and its queue once opened. */
 interface Shelf {
   readonly directory: string
   log: RecordLog
-  /** What the directory was when the log was opened. */
+  /** State of the directory when the log was opened. */
   stats: Stats
   queue?: DiskQueue
 }
 
-/** The queues on the disk. They share a bound, a lock and the watch over the disk. */
+/** Disk queues of all signals, with a shared limit, lock and disk monitoring. */
 export class DiskStore {
   readonly #options: DiskStoreOptions
   readonly #files: Files
@@ -105,9 +105,9 @@ export class DiskStore {
   readonly #timer: NodeJS.Timeout
   #maxBytes: number
   #fsyncMs: number
-  /** Undefined while all is well. */
+  /** Current fault; undefined for none. */
   #fault: DiskFault | undefined
-  /** Another process has the directory, whose lock somebody removed: two would write to the same files. */
+  /** Another process that has the lock, after the lock file was removed: both would write to the same files. */
   #rival: LockedByAnother | undefined
   #sinceMs = Date.now()
   #closed: Promise<void> | undefined
@@ -130,7 +130,7 @@ export class DiskStore {
     try {
       freeBytes = this.#files.space(this.#options.directory).free
     } catch {
-      // The directory may be gone; the state says so by itself.
+      // The directory may be gone; the state shows it.
     }
     return {
       state: this.#fault ? 'degraded' : 'ok',
@@ -142,28 +142,28 @@ export class DiskStore {
     }
   }
 
-  /** The queue of a signal, with what former processes left there. Once for each signal. */
+  /** Opens the queue of a signal, with data of earlier processes. Once per signal. */
   queue({ signal, memoryBytes, dropped, ready }: QueueOptions): DiskQueue {
     const shelf = this.#shelves[signal]
-    if (shelf.queue) throw new Error(`cannot open the queue of ${signal}: it is open`)
+    if (shelf.queue) throw new Error(`cannot open the queue of ${signal}: already open`)
     const { directory, log } = shelf
     const space = this.#spaceOf(signal)
     shelf.queue = new DiskQueue({ signal, directory, log, memoryBytes, dropped, ready, space })
     return shelf.queue
   }
 
-  /** Sets other bounds. What no longer fits is dropped at once, the oldest first. */
+  /** Sets the limits. Data over them is dropped immediately, the oldest first. */
   limit({ maxBytes, fsyncMs }: { readonly maxBytes: number; readonly fsyncMs: number }): void {
     this.#maxBytes = maxBytes
     this.#fsyncMs = fsyncMs
     try {
       this.#evict(0)
     } catch (error) {
-      this.#say('Cannot make room in the queue on disk.', error)
+      this.#say('cannot make room in the disk queue', error)
     }
   }
 
-  /** Closes what is still open, and lets go of the directory. */
+  /** Closes all queues, and releases the lock. */
   close(): Promise<void> {
     this.#closed ??= this.#close()
     return this.#closed
@@ -192,7 +192,7 @@ export class DiskStore {
         return shelf
       } catch (error) {
         const { hint } = faultOf(error, directory)
-        throw new Error(`cannot use its directory of ${signal}: ${errorText(error)}; ${hint}`, {
+        throw new Error(`cannot use the ${signal} directory: ${errorText(error)}; ${hint}`, {
           cause: error,
         })
       }
@@ -221,7 +221,7 @@ export class DiskStore {
       segmentBytes: Math.min(Math.max(this.#maxBytes / 32, 64 * Ki), 8 * Mi),
       maxDeadBytes: Math.min(this.#maxBytes / 16, 16 * Mi),
       closeMs: this.#options.closeMs,
-      fault: (what, error) => this.#say(`A file of the queue on disk failed: ${what}.`, error),
+      fault: (what, error) => this.#say(`disk queue file error: ${what}`, error),
       synced: () => this.#shelves?.[signal].queue?.synced(),
     })
   }
@@ -232,17 +232,20 @@ export class DiskStore {
     return bytes
   }
 
-  /** Drops oldest segments, of the signal that takes most, until so many bytes fit. False where they stay. */
+  /**
+   * Drops the oldest segments of the signal with the most data until so many bytes fit. False if they cannot be
+   * dropped.
+   */
   #evict(bytes: number): boolean {
     while (this.#bytes + bytes > this.#maxBytes) {
       const before = this.#bytes
       const shelves = signals.map(signal => this.#shelves[signal])
-      // Files of which all was delivered cost nothing.
+      // Fully delivered files first: they cost nothing.
       shelves.sort((a, b) => Number(a.log.records > 0) - Number(b.log.records > 0) || bytesOf(b) - bytesOf(a))
       const evicted = shelves.some(shelf =>
         shelf.queue ? shelf.queue.evict('queue_full') : shelf.log.dropOldest() !== undefined,
       )
-      // What is left at last are dead letters and cursors, which have bounds of their own.
+      // Only dead letters and cursors are left, which have their own limits.
       if (!evicted || this.#bytes >= before) return shelves.every(({ log }) => log.records === 0)
     }
     return true
@@ -266,7 +269,10 @@ export class DiskStore {
     }
   }
 
-  /** Room is made by the signal that takes most: up to what another one takes, it is the other that gives way. */
+  /**
+   * Share of a signal: the signal with the most data makes room, so up to the largest other one this signal loses
+   * nothing.
+   */
   #shareOf(signal: Signal): number {
     let others = 0
     let most = 1
@@ -285,14 +291,14 @@ export class DiskStore {
       return {
         reason: 'disk_error',
         words: `the queue in ${directory} is full, and its oldest files cannot be removed`,
-        hint: "give svc's user the rights to remove them; the log says which",
+        hint: 'allow the svc user to remove them; the log names them',
       }
     const { free, total } = this.#files.space(directory)
     const kept = reserve(total)
     if (free - bytes >= kept) return undefined
     return {
       reason: 'disk_full',
-      words: `the file system of ${directory} has ${mebibytes(free)} MiB free, and svc leaves ${mebibytes(kept)} MiB to others`,
+      words: `the file system of ${directory} has ${mebibytes(free)} MiB free; svc keeps ${mebibytes(kept)} MiB free for other programs`,
       hint: `free ${mebibytes(kept - free + bytes)} MiB there, or set pipeline.export.queue.directory to another file system`,
     }
   }
@@ -308,11 +314,11 @@ export class DiskStore {
   }
 
   #gone({ directory, stats }: Shelf): string | undefined {
-    if (this.#rival) return `somebody removed the LOCK of ${this.#options.directory}: ${this.#rival.message}`
+    if (this.#rival) return `the LOCK of ${this.#options.directory} was removed: ${this.#rival.message}`
     try {
       const there = statSync(directory, { throwIfNoEntry: false })
       const isOurs = there?.ino === stats.ino && there.dev === stats.dev
-      return isOurs ? undefined : `somebody removed ${directory}`
+      return isOurs ? undefined : `${directory} was removed`
     } catch {
       return undefined // a right that is missing brings it back when it is given again
     }
@@ -326,7 +332,7 @@ export class DiskStore {
     const log = this.#openLog(signal)
     if (log.lastSeq > 0) {
       void log.close()
-      throw new Error(`another queue lies in ${shelf.directory} now; restart svc to take it up`)
+      throw new Error(`${shelf.directory} now contains another queue; restart svc to use it`)
     }
     shelf.log = log
     shelf.stats = statSync(shelf.directory)
@@ -339,14 +345,14 @@ export class DiskStore {
       this.#rival = undefined
     } catch (error) {
       this.#rival = error instanceof LockedByAnother ? error : undefined
-      // Without the directory there is no lock to take; the queues find out by themselves.
+      // Without the directory there is no lock to take; the queues detect it.
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
-        this.#say('The lock of the queue on disk was removed, and cannot be taken again.', error)
+        this.#say('disk queue lock was removed and cannot be taken again', error)
     }
     for (const signal of signals) this.#shelves[signal].queue?.tick()
   }
 
-  /** Says what became of the disk, once for each change. */
+  /** Logs the state of the disk, once per change. */
   #changed(): void {
     const failing = signals.filter(signal => this.#shelves[signal].queue?.fault)
     const fault = failing[0] && this.#shelves[failing[0]].queue?.fault
@@ -358,11 +364,9 @@ export class DiskStore {
     this.#sinceMs = Date.now()
     if (fault) {
       const fields = { signal: failing[0], directory, error: fault.words, hint: fault.hint }
-      const sentence =
-        'The queue on disk is degraded: what comes is kept in memory until the disk works again.'
+      const sentence = 'disk queue degraded; new data is queued in memory until the disk works again'
       this.#repeat('warn', 'degraded', sentence, fields)
-    } else
-      this.#repeat('info', 'ok', 'The queue on disk works again.', { directory, after_seconds: afterSeconds })
+    } else this.#repeat('info', 'ok', 'disk queue works again', { directory, after_seconds: afterSeconds })
   }
 
   #say(sentence: string, error: unknown): void {
@@ -374,7 +378,7 @@ export class DiskStore {
     const others = readdirSync(directory).filter(name => /^v\d+$/.test(name) && name !== layoutVersion)
     if (others.length === 0) return
     const fields = { directory, other: others.join(' '), own: layoutVersion }
-    log.warn('The queue of another version of svc is left alone: only that one sends it.', fields)
+    log.warn('queue of another svc version found; only that version sends it', fields)
   }
 }
 
@@ -387,7 +391,7 @@ function makeDirectory(path: string): void {
 }
 
 /**
- * The thread pool, of two threads in the bundle, also looks up names and compresses: a disk that hangs must not take
+ * The thread pool, of two threads in the bundle, also resolves names and compresses: a hanging disk must not block
  * all of it.
  */
 function oneSyncAtATime(files: Files): Files {
@@ -402,7 +406,7 @@ function oneSyncAtATime(files: Files): Files {
   }
 }
 
-/** Files for a log that does not make its directory by itself: where that is removed, the queue has to know. */
+/** Files for a log that never creates its directory: the queue must notice its removal. */
 function withoutMaking(directory: string, files: Files): Files {
   return {
     ...files,
@@ -417,5 +421,5 @@ function mebibytes(bytes: number): number {
   return Math.max(0, Math.ceil(bytes / Mi))
 }
 
-/** The signal of RLIMIT_FSIZE would end the process; without that the write fails with EFBIG. */
+/** Handler for the signal of RLIMIT_FSIZE, which would end the process; with it the write fails with EFBIG. */
 function ignore(): void {}

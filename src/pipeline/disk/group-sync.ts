@@ -2,34 +2,34 @@ import type { SegmentWriter } from './segment-writer.ts'
 import type { SettledRanges } from './settled-ranges.ts'
 
 export interface GroupSyncOptions {
-  /** How long a record may wait for the disk, in milliseconds. */
+  /** Maximum time until a record is synced, in milliseconds. */
   readonly fsyncMs: () => number
-  /** Whether nothing that waits for the disk is needed any longer. */
+  /** Whether all records waiting for the disk are no longer needed. */
   readonly idle: () => boolean
-  /** A file could not be synced: its writer is out of the group and must not be used again. */
+  /** Called after a failed sync: the writer has left the group and must not be used again. */
   readonly failed: (writer: SegmentWriter, error: Error) => void
-  /** More is on the disk than before. */
+  /** Called when more data is synced. */
   readonly synced: () => void
 }
 
-/** Bytes that wait for the disk before it is asked at once. */
+/** Unsynced bytes that trigger an immediate sync. */
 const groupBytes = 1024 * 1024
-/** After a failure the disk is asked less often, in milliseconds. */
+/** Minimum wait after a failed sync, in milliseconds. */
 const afterFailureMs = 2000
-/** Full segments that wait for a slow disk with their files open; for one more the caller waits, */
+/** Maximum full segments that wait for a slow disk with open files; for one more the caller waits, */
 const mostWaiting = 4
-/** but not for a disk that hangs: one that has been forcing a file out for so long, in milliseconds. */
+/** but not for a hanging disk: one with a sync in progress for so long, in milliseconds. */
 const hangingMs = 1000
 
-/** Forces segments to the disk, many records at a time. One sync is under way at most. */
+/** Syncs segments, many records at a time. At most one sync is in progress. */
 export class GroupSync {
   readonly #options: GroupSyncOptions
   readonly #waiting = new Set<SegmentWriter>()
   #timer: NodeJS.Timeout | undefined
   #running: Promise<void> | undefined
-  /** When the sync under way began, by `performance.now()`. */
+  /** Start of the current sync, by `performance.now()`. */
   #syncingSince = 0
-  /** Records of files that were let go before they were known to be on the disk. */
+  /** First record of files that were closed before a successful sync. */
   #unknownFrom = Number.POSITIVE_INFINITY
   #unknownTo = 0
   #stopped = false
@@ -38,7 +38,7 @@ export class GroupSync {
     this.#options = options
   }
 
-  /** The least number of a record that is not settled and may not be on the disk; infinite: there is none. */
+  /** Lowest number of an unsettled record that may not be on disk; infinite for none. */
   oldestUnsynced(settled: SettledRanges): number {
     let oldest = settled.first(this.#unknownFrom, this.#unknownTo)
     if (oldest > this.#unknownTo) this.#unknownFrom = Number.POSITIVE_INFINITY
@@ -46,7 +46,7 @@ export class GroupSync {
     return oldest
   }
 
-  /** A record was written: it is on the disk within `fsyncMs`, as far as the disk can. */
+  /** Notes a written record, which is synced within `fsyncMs` if the disk is fast enough. */
   wrote(writer: SegmentWriter): void {
     if (!this.#waiting.has(writer)) this.#makeRoom()
     this.#waiting.add(writer)
@@ -54,19 +54,19 @@ export class GroupSync {
     else this.#later(this.#options.fsyncMs())
   }
 
-  /** A writer is full or gone. Its file is closed when what is in it is on the disk. */
+  /** Seals a full writer. Its file is closed once its content is synced. */
   seal(writer: SegmentWriter): void {
     writer.sealed = true
     if (!this.#waiting.has(writer)) writer.release()
   }
 
-  /** A writer whose file is not needed any longer. */
+  /** Drops a writer whose file is no longer needed. */
   drop(writer: SegmentWriter): void {
     this.#waiting.delete(writer)
     this.#letGo(writer)
   }
 
-  /** Resolves when all that was written before is on the disk. Rejects with the first error of a system call. */
+  /** Resolves when all data written before is synced. Rejects with the first error of a system call. */
   async flush(): Promise<void> {
     while (this.#running) await this.#running.catch(() => {}) // whoever started it hears of it
     this.#running = this.#syncAll()
@@ -83,7 +83,7 @@ export class GroupSync {
     }
   }
 
-  /** No sync starts by itself any longer. */
+  /** Stops automatic syncs. */
   stop(): void {
     this.#stopped = true
     clearTimeout(this.#timer)
@@ -144,7 +144,7 @@ export class GroupSync {
   }
 
   #fail(writer: SegmentWriter, error: Error): void {
-    // A writer that was dropped meanwhile is nobody's concern any longer.
+    // The writer was dropped since.
     if (!this.#waiting.delete(writer)) return
     this.#options.failed(writer, error)
     this.#letGo(writer)
@@ -163,7 +163,7 @@ export class GroupSync {
     if (this.#waiting.size < mostWaiting) return
     const [oldest] = this.#waiting
     if (!oldest) return
-    // The kernel still writes the file, at its own time.
+    // The kernel still writes the file eventually.
     if (this.#running && performance.now() - this.#syncingSince > hangingMs) {
       oldest.forget()
       this.drop(oldest)

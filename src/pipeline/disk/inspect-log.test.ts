@@ -114,5 +114,5 @@ test('a file of a later version or that cannot be read is named', async t => {
   writeFileSync(path, head)
   const { records, faults } = verifyLog(directory, realFiles)
   assert.equal(records, 1)
-  assert.deepEqual(faults, [{ file: path, offset: 0, unreadable: 'a later svc wrote it', settled: false }])
+  assert.deepEqual(faults, [{ file: path, offset: 0, unreadable: 'written by a newer svc', settled: false }])
 })

@@ -1,4 +1,4 @@
-// What is in the files of a log, for the command line: nothing is written or locked, so it may run beside an agent.
+// Content of the files of a log, for the command line: read-only and without locks, so it may run beside an agent.
 
 import { join } from 'node:path'
 import { readCursor } from './cursor.ts'
@@ -15,40 +15,40 @@ import {
 import { SegmentReader } from './segment-reader.ts'
 import { SettledRanges } from './settled-ranges.ts'
 
-/** One thing that stands in a file: a record, damage, or the file itself where it cannot be read at all. */
+/** One finding in a file: a record, damage, or an unreadable file. */
 export interface Inspected {
   readonly file: string
   readonly offset: number
-  /** With its body. */
+  /** Record with its body. */
   readonly record?: Stored
-  /** Of a dead letter: why it was refused. */
+  /** Reason of a dead letter. */
   readonly why?: string
   readonly damage?: InspectedDamage
-  /** Why the whole file was left out: a later version wrote it, or the system's error. */
+  /** Reason why the whole file was skipped: a newer version, or the system error. */
   readonly unreadable?: string
-  /** A record that was delivered or given up, and stands here until its file goes. */
+  /** Whether the record was delivered or dropped; it stays until its file is removed. */
   readonly settled: boolean
 }
 
 export interface InspectedDamage {
   readonly bytes: number
-  /** Items of the record, where its head is whole and its body is not; else 0. */
+  /** Items of a record with an intact header and a damaged body; otherwise 0. */
   readonly items: number
-  /** At the end of the last file: an agent is writing there, or was when it ended. */
+  /** Incomplete record at the end of the last file: an agent is writing it, or was when it ended. */
   readonly torn: boolean
 }
 
-/** What a whole log comes to. */
+/** Summary of a log. */
 export interface Verified {
-  /** Not settled and whole. */
+  /** Intact unsettled records. */
   readonly records: number
   readonly items: number
   readonly bytes: number
-  /** Everything that is damaged or could not be read, in the order of files. */
+  /** All damaged or unreadable data, in the order of files. */
   readonly faults: readonly Inspected[]
 }
 
-/** The records of a log with the settled ones, in order. Throws where the directory cannot be listed. */
+/** All records of a log, settled ones included, in order. Throws if the directory cannot be listed. */
 export function* readSegments(directory: string, files: Files): Generator<Inspected> {
   const settled = settledIn(directory, files)
   const firsts = segmentsIn(directory, files)
@@ -56,14 +56,14 @@ export function* readSegments(directory: string, files: Files): Generator<Inspec
     const end = (firsts[index + 1]?.[0] ?? Number.POSITIVE_INFINITY) - 1
     for (const found of readFile(file, files, true, index === firsts.length - 1)) {
       const seq = found.record?.seq
-      // A number that belongs to another file stands there.
+      // Its number belongs to another file.
       if (seq === undefined || (seq >= first && seq <= end))
         yield { ...found, settled: seq !== undefined && settled.has(seq) }
     }
   }
 }
 
-/** The dead letters of a log, the oldest first. None where the directory is not there. */
+/** Dead letters of a log, the oldest first. None if the directory does not exist. */
 export function* readDeadLetters(directory: string, files: Files): Generator<Inspected> {
   let list: [number, string][]
   try {
@@ -76,7 +76,7 @@ export function* readDeadLetters(directory: string, files: Files): Generator<Ins
     yield* readFile(file, files, false, index === list.length - 1)
 }
 
-/** Reads all of a log. Throws where the directory cannot be listed. */
+/** Reads a whole log. Throws if the directory cannot be listed. */
 export function verifyLog(directory: string, files: Files): Verified {
   let records = 0
   let items = 0
@@ -100,7 +100,7 @@ function* readFile(file: string, files: Files, ascending: boolean, isLast: boole
   try {
     reader = new SegmentReader({ files, path: file, kind: undefined, ascending })
   } catch (error) {
-    // An agent beside us removes what is delivered.
+    // A running agent removes delivered files.
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
       yield { file, offset: 0, unreadable: (error as Error).message, settled }
     return
@@ -110,7 +110,7 @@ function* readFile(file: string, files: Files, ascending: boolean, isLast: boole
     const { size } = reader
     const head = reader.readHead()
     if (head === 'later') {
-      yield { file, offset: 0, unreadable: 'a later svc wrote it', settled }
+      yield { file, offset: 0, unreadable: 'written by a newer svc', settled }
       return
     }
     const torn = isLast && size < segmentHeadBytes

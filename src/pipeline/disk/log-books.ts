@@ -2,47 +2,47 @@ import { type Cursor, mostHoles } from './cursor.ts'
 import type { Damage } from './log.ts'
 import { SettledRanges } from './settled-ranges.ts'
 
-/** A segment, as the log knows it. The numbers from `first` to the next segment's are its range. */
+/** A segment. Its range are the numbers from `first` up to the next segment. */
 export interface Segment {
   readonly first: number
   readonly path: string
   readonly createdMs: number
-  /** All items that were appended before it; undefined where neither its head nor a record tells. */
+  /** Total of items appended before it; undefined if neither its header nor a record has it. */
   readonly itemsBefore: number | undefined
-  /** Bytes of the file that records may be in. */
+  /** Bytes of the file that may contain records. */
   size: number
-  /** Not settled yet. */
+  /** Unsettled items. */
   items: number
 }
 
-/** A range of numbers that belongs to a file which is left alone, both included. */
+/** Range of numbers, both included, of a file that is left unchanged. */
 export interface Reserved {
   readonly from: number
   readonly to: number
   readonly bytes: number
 }
 
-/** What is in a log: its segments, what of them is settled, and what was lost. No files here. */
+/** Accounts of a log: segments, settled and lost records. Without file access. */
 export class LogBooks {
   /** Ascending. */
   readonly segments: Segment[] = []
   readonly settled = new SettledRanges()
-  /** Settled here, but not in the cursor: whoever can read them will. */
+  /** Ranges settled here but not in the cursor, for a version that can read them. */
   readonly reserved: Reserved[] = []
-  /** Items not settled, as in `RecordLog`. */
+  /** Unsettled items, see `RecordLog`. */
   items = 0
   lastSeq = 0
-  /** Items ever appended. */
+  /** Total of items appended. */
   total = 0
   torn = 0
-  /** Called when numbers turned out to have no record that can be read. */
+  /** Called when numbers have no readable record. */
   lost: () => void = () => {}
   #damagedRecords = 0
   #damagedItems = 0
   #skippedBytes = 0
   #untoldItems = 0
 
-  /** Not settled. */
+  /** Unsettled records. */
   get records(): number {
     return this.lastSeq - this.settled.acked - this.settled.inHoles
   }
@@ -67,7 +67,7 @@ export class LogBooks {
     return items
   }
 
-  /** The index of the segment whose range holds a number; -1 below the first. */
+  /** Index of the segment whose range contains a number; -1 below the first. */
   indexOf(seq: number): number {
     let low = 0
     let high = this.segments.length
@@ -79,13 +79,13 @@ export class LogBooks {
     return low - 1
   }
 
-  /** The last number of a segment's range, as far as numbers were given out. */
+  /** Last assigned number of a segment's range. */
   endOf(index: number): number {
     const next = this.segments[index + 1]
     return next ? next.first - 1 : this.lastSeq
   }
 
-  /** All items that were appended before the end of a segment's range. */
+  /** Total of items appended before the end of a segment's range. */
   itemsBeforeEndOf(index: number): number {
     for (let after = index + 1; after < this.segments.length; after++) {
       const items = this.segments[after]?.itemsBefore
@@ -94,12 +94,12 @@ export class LogBooks {
     return this.total
   }
 
-  /** Whether nothing in a segment is needed any longer. */
+  /** Whether a segment is fully settled. */
   isSettled(index: number): boolean {
     return this.settled.covers(this.segments[index]?.first ?? 0, this.endOf(index))
   }
 
-  /** What is settled, without the numbers of files that are left alone. */
+  /** Settled numbers, without those of files that are left unchanged. */
   cursor(): Cursor {
     let ranges: (readonly [from: number, to: number])[] = [[1, this.settled.acked], ...this.settled.holes()]
     for (const { from, to } of this.reserved)
@@ -113,14 +113,14 @@ export class LogBooks {
     return { acked, holes: holes.slice(0, mostHoles) }
   }
 
-  /** Puts a segment to its place; one that begins with the same number goes. */
+  /** Inserts a segment; replaces one with the same first number. */
   insert(segment: Segment): void {
     const index = this.indexOf(segment.first)
     const replaced = this.segments[index]?.first === segment.first
     this.segments.splice(replaced ? index : index + 1, replaced ? 1 : 0, segment)
   }
 
-  /** False when it was settled before, or never was. */
+  /** Settles a record. False if it was settled before, or never existed. */
   settle(seq: number, items: number): boolean {
     if (seq > this.lastSeq || this.settled.has(seq)) return false
     this.settled.add(seq, seq)
@@ -129,14 +129,14 @@ export class LogBooks {
   }
 
   /**
-   * Numbers without a record that can be read, after a segment was read over them. Those that no record was missing
-   * for were never used.
+   * Writes off numbers without a readable record, after a segment was read past them. Numbers without missing items
+   * were never used.
    */
   lose(segment: Segment | undefined, from: number, to: number, items: number, skippedBytes: number): void {
     this.loseRanges(segment, [[from, to]], items, skippedBytes)
   }
 
-  /** The same for several ranges, of which it is only known what they hold together. */
+  /** The same for several ranges with a known total of items. */
   loseRanges(
     segment: Segment | undefined,
     ranges: readonly (readonly [from: number, to: number])[],
@@ -158,7 +158,7 @@ export class LogBooks {
     this.#subtract(segment, items)
   }
 
-  /** Takes a segment out, and gives the items that nobody will get. */
+  /** Removes a segment, and returns its lost items. */
   drop(index: number): number {
     const segment = this.segments[index]
     if (!segment) return 0
@@ -169,7 +169,7 @@ export class LogBooks {
     return items
   }
 
-  /** Takes a settled segment out. Items that were left of it by the totals had no record that could be read. */
+  /** Removes a settled segment. Items left by the totals had no readable record. */
   retire(index: number): void {
     const items = this.drop(index)
     this.#damagedItems += items

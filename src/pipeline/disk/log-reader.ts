@@ -9,14 +9,16 @@ export interface LogReaderOptions {
   readonly books: LogBooks
   readonly files: Files
   readonly kind: number
-  /** The file of a segment is not there any longer; its records must be written off. */
+  /** Called when the file of a segment is gone; its records must be written off. */
   readonly gone: (segment: Segment) => void
 }
 
-/** Times that a record is tried which the disk cannot read, before it counts as damaged. */
+/** Read attempts of a record before it counts as damaged. */
 const mostUnreadable = 3
 
-/** Gives the records of a log in order. It stays where it is in one open segment, so that the next one costs two reads. */
+/**
+ * Reads the records of a log in order. Keeps its position in one open segment, so that the next record costs two reads.
+ */
 export class LogReader {
   readonly #options: LogReaderOptions
   readonly #books: LogBooks
@@ -30,19 +32,19 @@ export class LogReader {
     this.#books = options.books
   }
 
-  /** As in `RecordLog`. */
+  /** See `RecordLog`. */
   get oldestTimeMs(): number {
     const seq = this.#books.oldestSeq
     if (seq === Number.POSITIVE_INFINITY) return 0
     return this.#times.of(seq) ?? this.#findTime(seq)
   }
 
-  /** When a record was written that need not be read for it. */
+  /** Notes the write time of a record, so that it need not be read. */
   noteTime(seq: number, timeMs: number): void {
     this.#times.note(seq, timeMs)
   }
 
-  /** As in `RecordLog`. */
+  /** See `RecordLog`. */
   readFrom(seq: number): Stored | undefined {
     const { segments, settled } = this.#books
     for (let target = settled.next(seq); target <= this.#books.lastSeq; target = settled.next(target)) {
@@ -55,14 +57,14 @@ export class LogReader {
     return undefined
   }
 
-  /** Lets go of the open file, or only where it is this segment's. */
+  /** Closes the open file, or only that of the given segment. */
   rest(segment = this.#walk?.segment): void {
     if (!this.#walk || this.#walk.segment !== segment) return
     this.#walk.close()
     this.#walk = undefined
   }
 
-  /** The first record of a segment at or after `target` that is not settled. */
+  /** First unsettled record of a segment at or after `target`. */
   #readIn(segment: Segment, target: number): Stored | undefined {
     try {
       const walk = this.#walkTo(segment, target)
@@ -121,7 +123,7 @@ export class LogReader {
         reader.close()
       }
     } catch {
-      // When the segment was begun is near enough.
+      // The creation time of the segment is close enough.
     }
     this.#times.note(seq, timeMs)
     return timeMs

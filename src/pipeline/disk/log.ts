@@ -1,17 +1,17 @@
-// The contract between the log of records on disk and the queue that stands on it.
+// The contract between the log of records on disk and the queue that uses it.
 
 import type { BodyEncoding } from '../../model/batch.ts'
 
-/** The file operations of a log, so that tests can put a file system below it that fails and loses power. */
+/** File operations of a log, so that tests can simulate a file system that fails and loses power. */
 export interface Files {
   /** Names in a directory. */
   list(directory: string): string[]
   makeDirectory(directory: string): void
-  /** Opens for appending (made with mode 0600 where absent) or for reading; a directory too, to be synced. */
+  /** Opens for appending (created with mode 0600 if missing) or for reading; also a directory, for a sync. */
   open(path: string, mode: 'append' | 'read'): number
-  /** May write less than asked, as writev(2) does. */
+  /** May write fewer bytes, like writev(2). */
   write(fd: number, parts: readonly Uint8Array[]): number
-  /** May read less than asked; 0 at the end. */
+  /** May read fewer bytes; 0 at the end. */
   read(fd: number, into: Uint8Array, position: number): number
   size(fd: number): number
   truncate(fd: number, size: number): void
@@ -22,86 +22,86 @@ export interface Files {
   close(fd: number): void
   rename(from: string, to: string): void
   remove(path: string): void
-  /** Bytes that a process without privileges may still write, and the size of the file system. */
+  /** Bytes available to unprivileged processes, and the size of the file system. */
   space(directory: string): { readonly free: number; readonly total: number }
 }
 
-/** A batch as the log keeps it. */
+/** A batch as stored in the log. */
 export interface Stored {
   readonly seq: number
   readonly items: number
   readonly plainBytes: number
   readonly lanes: number
   readonly encoding: BodyEncoding
-  /** When it was written, milliseconds since the Unix epoch. */
+  /** Write time, in milliseconds since the Unix epoch. */
   readonly timeMs: number
   readonly body: Uint8Array
 }
 
-/** What damage and repair came to since the log was opened. */
+/** Damage found since the log was opened. */
 export interface Damage {
-  /** Records that could not be read, as far as the sequence numbers tell. */
+  /** Unreadable records, as far as known from the sequence numbers. */
   readonly records: number
-  /** Their items: exact, by the totals in the heads of the segments. */
+  /** Their items; exact, by the totals in the segment headers. */
   readonly items: number
   readonly skippedBytes: number
-  /** Half-written records at the end, cut off when the log was opened: they were never accepted. */
+  /** Incomplete records at the end, cut off when the log was opened: they were never accepted. */
   readonly torn: number
 }
 
 /**
- * The records of one signal: segments of 8 MiB in one directory, a CRC for each record, a cursor that moves only by
- * `settle`. Content never makes `open` fail; a directory that cannot be used does, with the error of the system call.
+ * Records of one signal: segments of 8 MiB in one directory, a CRC for each record, a cursor that moves only by
+ * `settle`. Content never makes `open` fail; an unusable directory does, with the error of the system call.
  */
 export interface RecordLog {
   /**
-   * Not settled yet, records of former processes included. Items of a damaged record leave when the damage is found:
-   * they are in `takeDamagedItems` then. So what was recovered is `items` and `takeDamagedItems()` after `open`.
+   * Unsettled items, records of earlier processes included. Items of a damaged record leave when the damage is found:
+   * they are then in `takeDamagedItems`. So the recovered items are `items` plus `takeDamagedItems()` after `open`.
    */
   readonly items: number
   readonly records: number
-  /** Of all files, those of the dead letters included. */
+  /** Size of all files, dead letters included. */
   readonly bytes: number
-  /** The last sequence number that was given out; 0 in an empty log. */
+  /** Last assigned sequence number; 0 in an empty log. */
   readonly lastSeq: number
-  /** The least sequence number that is not settled; infinite when there is none. */
+  /** Lowest unsettled sequence number; infinite for none. */
   readonly oldestSeq: number
-  /** The least sequence number that is not settled and may not be on the disk; infinite when there is none. */
+  /** Lowest unsettled sequence number that may not be on disk; infinite for none. */
   readonly oldestUnsynced: number
-  /** When the oldest record that is not settled was written, milliseconds since the Unix epoch; 0: none. */
+  /** Write time of the oldest unsettled record, in milliseconds since the Unix epoch; 0 for none. */
   readonly oldestTimeMs: number
   /** Items appended since `open`. */
   readonly appendedItems: number
   readonly damage: Damage
-  /** Items of damaged records that were found out since the last call: to be counted as dropped. */
+  /** Items of damaged records found since the last call, to be counted as dropped. */
   takeDamagedItems(): number
 
   /**
    * Writes a record; when this returns it survives the process. `seq` must be above all before. Throws the error of the
-   * system call (ENOSPC, EROFS, EIO …), and then the log is as it was; a `RangeError` for a body above 64 MiB or a `seq`
-   * that is not above all before. Bytes are forced to the disk within `fsyncMs`. The body must not change until then.
+   * system call (ENOSPC, EROFS, EIO …) with the log unchanged, or a `RangeError` for a body above 64 MiB or a `seq`
+   * that is not above all before. Data is synced within `fsyncMs`. The body must not change until then.
    */
   append(record: Stored): void
   /**
-   * The next unsettled record at or after `seq`; undefined at the end. Reads ahead of nothing: one record, whose body
-   * is a buffer of its own. Damage is skipped and counted. Throws the error of the system call; a record that the disk
-   * cannot read (EIO) counts as damaged when it is asked for the fourth time.
+   * Next unsettled record at or after `seq`; undefined at the end. Reads one record, without reading ahead; its body
+   * has its own buffer. Damage is skipped and counted. Throws the error of the system call; a record that the disk
+   * cannot read (EIO) counts as damaged at the fourth attempt.
    */
   readFrom(seq: number): Stored | undefined
-  /** Whether a record is here, neither settled nor lost, as far as that is known without reading. */
+  /** Whether a record exists, neither settled nor lost, as far as known without reading. */
   has(seq: number): boolean
-  /** The record was delivered or given up: it is not given again, and a segment without others is removed. */
+  /** Settles a delivered or dropped record: it is not returned again, and a segment without others is removed. */
   settle(seq: number, items: number): void
   /**
-   * Removes the oldest segment with what is in it and returns the items that were not settled, and the last sequence
-   * number that went. The segment being written is closed first. Undefined in an empty log, or where the file cannot
+   * Removes the oldest segment with its records and returns the unsettled items, and the last removed sequence
+   * number. The segment being written is closed first. Undefined in an empty log, or if the file cannot
    * be removed.
    */
   dropOldest(): { readonly items: number; readonly lastSeq: number } | undefined
-  /** Keeps a copy of a refused batch in the dead letters, bounded. Never throws. */
+  /** Stores a copy of a rejected batch in the dead letters, within their limit. Never throws. */
   bury(record: Stored, why: string): void
-  /** Forces all to the disk, the cursor included. Throws the error of the system call. */
+  /** Syncs all data, the cursor included. Throws the error of the system call. */
   sync(): Promise<void>
-  /** `sync` as far as that works, and lets go of the files. Never throws. */
+  /** `sync` as far as possible, then closes the files. Never throws. */
   close(): Promise<void>
 }

@@ -21,15 +21,15 @@ import type { Files } from './log.ts'
 
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants
 /**
- * Root may work in a directory of another user, whose links must not lead to other files. And a pipe under the name of a
- * segment must not keep us waiting for its other end.
+ * Root may work in a directory of another user, whose links must not lead to other files. And a pipe with the name of a
+ * segment must not block us.
  */
 const flags = {
   append: O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK,
   read: O_RDONLY | O_NONBLOCK,
 }
 
-/** The files of this host. Everything throws the error of the system call. */
+/** Files of this host. All methods throw the error of the system call. */
 export const realFiles: Files = {
   list: directory => readdirSync(directory),
   makeDirectory(directory) {

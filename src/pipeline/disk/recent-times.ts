@@ -1,6 +1,6 @@
 const size = 4096
 
-/** When records were written, of the last few thousand that were written or read. */
+/** Write times of the last few thousand records written or read. */
 export class RecentTimes {
   readonly #seqs = new Float64Array(size)
   readonly #times = new Float64Array(size)
@@ -10,7 +10,7 @@ export class RecentTimes {
     this.#times[seq % size] = timeMs
   }
 
-  /** Undefined where it is not known any longer. */
+  /** Write time of a record; undefined if no longer known. */
   of(seq: number): number | undefined {
     return this.#seqs[seq % size] === seq ? this.#times[seq % size] : undefined
   }

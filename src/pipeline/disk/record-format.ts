@@ -33,11 +33,11 @@ import type { BodyEncoding } from '../../model/batch.ts'
 export const segmentVersion = 1
 export const segmentHeadBytes = 48
 export const recordHeadBytes = 52
-/** A record that claims more is damaged. */
+/** Maximum body length; a record with more is damaged. */
 export const mostBodyBytes = 64 * 1024 * 1024
-/** The four bytes that a record begins with. */
+/** First four bytes of a record. */
 export const recordMagic = Buffer.from('SQR1')
-/** Above it sequence numbers are damage: sums of two stay exact. */
+/** Maximum sequence number, so that sums of two stay exact; higher ones are damage. */
 export const mostSeq = 2 ** 52
 
 const segmentMagic = Buffer.from('SVCQ')
@@ -52,7 +52,7 @@ export interface SegmentHead {
   readonly itemsBefore: number
 }
 
-/** A record's head as it was read. */
+/** Header of a record as read. */
 export interface RecordHead {
   readonly bodyBytes: number
   readonly seq: number
@@ -67,7 +67,7 @@ export interface RecordHead {
   readonly bodyCrc: number
 }
 
-/** What is written of a record beside its body. */
+/** Fields of a record header. */
 export interface RecordFacts {
   readonly seq: number
   readonly items: number
@@ -81,7 +81,7 @@ export function segmentName(firstSeq: number): string {
   return `${String(firstSeq).padStart(16, '0')}.seg`
 }
 
-/** The first sequence number that a name tells; undefined where it is no segment's. */
+/** First sequence number from a file name; undefined if it is not a segment. */
 export function firstSeqOf(name: string): number | undefined {
   if (!/^\d{16}\.seg$/.test(name)) return undefined
   const first = Number(name.slice(0, 16))
@@ -102,8 +102,8 @@ export function encodeSegmentHead(head: SegmentHead, kind: number): Buffer {
 }
 
 /**
- * A segment's head from its first bytes: undefined where they are damaged, and 'later' where an svc wrote them that
- * knows a later version of this format.
+ * Header of a segment from its first bytes: undefined if damaged, and 'later' if written by an svc with
+ * a newer version of this format.
  */
 export function decodeSegmentHead(from: Buffer): SegmentHead | 'later' | undefined {
   if (from.length < 12 || !from.subarray(0, 4).equals(segmentMagic)) return undefined
@@ -120,10 +120,10 @@ export function decodeSegmentHead(from: Buffer): SegmentHead | 'later' | undefin
   }
 }
 
-/** How many bytes of a file suffice for `decodeSegmentHead`. */
+/** Number of bytes that suffice for `decodeSegmentHead`. */
 export const segmentHeadProbeBytes = mostHeadBytes
 
-/** Writes a record's head to the beginning of `to`. `reason` is what `encodeReason` made, empty for none. */
+/** Writes a record header to the start of `to`. `reason` is the result of `encodeReason`, empty for none. */
 export function encodeRecordHead(
   to: Buffer,
   facts: RecordFacts,
@@ -146,7 +146,7 @@ export function encodeRecordHead(
   to.writeUInt32LE(crc32(to.subarray(4, 48)), 48)
 }
 
-/** The record's head that begins at `offset`, undefined where none does. */
+/** Record header at `offset`; undefined if there is none. */
 export function decodeRecordHead(from: Buffer, offset: number): RecordHead | undefined {
   if (offset + recordHeadBytes > from.length) return undefined
   if (recordMagic.compare(from, offset, offset + 4) !== 0) return undefined
@@ -171,7 +171,7 @@ export function decodeRecordHead(from: Buffer, offset: number): RecordHead | und
   }
 }
 
-/** A reason as it stands before a body; what is above 1 KiB is cut. */
+/** Encoded reason, written before a body; cut at 1 KiB. */
 export function encodeReason(why: string): Buffer {
   const text = Buffer.from(why).subarray(0, mostReasonBytes)
   const length = Buffer.alloc(2)
@@ -179,7 +179,7 @@ export function encodeReason(why: string): Buffer {
   return Buffer.concat([length, text])
 }
 
-/** Takes a stored body apart: why it was refused, and the body itself. */
+/** Splits a stored body into reason and body. */
 export function splitReason(stored: Buffer): { why: string; body: Buffer } {
   const length = stored.length < 2 ? 0 : stored.readUInt16LE(0)
   return { why: stored.toString('utf8', 2, 2 + length), body: stored.subarray(2 + length) }

@@ -1,5 +1,5 @@
-// What is in a directory when a log is opened. Contents never make this fail: what cannot be read is counted or left
-// alone. Of a backlog only the ends are scanned, so that it takes about the same time for any size.
+// Recovers the content of a directory when a log is opened. Content never makes this fail: unreadable data is counted
+// or left unchanged. Only the ends of a backlog are scanned, so that it takes about the same time for any size.
 
 import { join } from 'node:path'
 import { readCursor } from './cursor.ts'
@@ -29,10 +29,10 @@ export interface Recovered {
   readonly isTailSound: boolean
 }
 
-/** Of a segment that cannot be opened: more numbers than one ever held. */
+/** Assumed size of a segment that cannot be opened: more numbers than one ever had. */
 const unknownBytes = 16 * 1024 * 1024
 
-/** Throws the error of the system call where the directory cannot be made or listed. */
+/** Throws the error of the system call if the directory cannot be created or listed. */
 export function recoverLog(options: RecoverOptions): Recovered {
   const { directory, files } = options
   files.makeDirectory(directory)
@@ -45,21 +45,21 @@ export function recoverLog(options: RecoverOptions): Recovered {
   const firsts = names.map(firstSeqOf).filter(first => first !== undefined)
   firsts.sort((one, other) => one - other)
   for (const [index, first] of firsts.entries()) addSegment(books, first, firsts[index + 1], options)
-  // What stood before the first segment was settled before it was removed, whatever an older cursor says.
+  // Records before the first segment were settled before its removal, whatever an older cursor has.
   if (firsts[0] !== undefined) books.settled.add(1, firsts[0] - 1)
   const isTailSound = findEnd(books, options)
   countItems(books, options)
   return { books, isTailSound }
 }
 
-/** Takes a segment into the books, or reserves its numbers where it is to be left alone. */
+/** Adds a segment to the accounts, or reserves its numbers if it must be left unchanged. */
 function addSegment(books: LogBooks, first: number, next: number | undefined, options: RecoverOptions): void {
   const path = join(options.directory, segmentName(first))
   try {
     const { size, head, record } = probeSegment(path, first, options)
     if (head === 'later') {
       reserve(books, first, next, size)
-      throw new Error(`cannot read ${path}: a later svc wrote it`)
+      throw new Error(`cannot read ${path}: written by a newer svc`)
     }
     const createdMs = head?.createdMs ?? record?.timeMs ?? 0
     const itemsBefore = head?.itemsBefore ?? record?.itemsBefore
@@ -67,11 +67,11 @@ function addSegment(books: LogBooks, first: number, next: number | undefined, op
     books.segments.push(head || record?.seq === first ? segment : withTotalBefore(books, segment, options))
   } catch (error) {
     if (books.reserved.at(-1)?.from !== first) reserve(books, first, next, 0)
-    options.fault('cannot read a segment, which is left as it is', error as Error)
+    options.fault('cannot read a segment; it is left unchanged', error as Error)
   }
 }
 
-/** Where the head and the first record are missing, the end of the segment before tells what was before them. */
+/** Without header and first record, the total before them is taken from the end of the previous segment. */
 function withTotalBefore(books: LogBooks, segment: Segment, options: RecoverOptions): Segment {
   const before = books.segments.at(-1)
   const total = before && scanToEnd(before, segment.first - 1, options).total
@@ -80,9 +80,9 @@ function withTotalBefore(books: LogBooks, segment: Segment, options: RecoverOpti
 
 interface Probe {
   readonly size: number
-  /** Undefined where it is damaged, or another file's: a copy counts with what is in its own range. */
+  /** Undefined if damaged, or from another file: in a copy only records in its own range count. */
   readonly head: SegmentHead | 'later' | undefined
-  /** The first one of its range, where the head is damaged. */
+  /** First record of its range, if the header is damaged. */
   readonly record: RecordHead | undefined
 }
 
@@ -102,33 +102,33 @@ function probeSegment(path: string, first: number, { files, kind }: RecoverOptio
   }
 }
 
-/** More numbers than a file of that size can have, up to the next one's. */
+/** Reserves more numbers than a file of that size can have, up to the next file. */
 function reserve(books: LogBooks, from: number, next: number | undefined, bytes: number): void {
   const to = next === undefined ? from + (bytes || unknownBytes) : next - 1
   books.reserved.push({ from, to, bytes })
   books.settled.add(from, to)
 }
 
-/** Where the records of a segment end. */
+/** End of the records of a segment. */
 interface End {
   readonly seq: number
-  /** Behind the last record. */
+  /** Offset after the last record. */
   readonly size: number
-  /** All items up to here; undefined where nothing tells. */
+  /** Total of items up to here; undefined if unknown. */
   readonly total: number | undefined
-  /** Whether the head is whole, and no page was unreadable. */
+  /** Whether the header is intact, and all pages were readable. */
   readonly isSound: boolean
 }
 
 /**
- * Finds the last number that was given out and the total of all items, and cuts off what stands behind the last record:
- * it was never accepted. Says whether the last segment is fit for more records.
+ * Finds the last assigned number and the total of all items, and cuts off the data after the last record:
+ * it was never accepted. Returns whether the last segment can have more records.
  */
 function findEnd(books: LogBooks, options: RecoverOptions): boolean {
   const last = books.segments.at(-1)
   const end = last && scanToEnd(last, Number.POSITIVE_INFINITY, options)
   const dataEnd = end?.seq ?? 0
-  // A cursor may be ahead of the records after a loss of power: new numbers are above both.
+  // After a loss of power the cursor may be ahead of the records: new numbers are above both.
   books.lastSeq = Math.max(books.settled.highest, dataEnd, last?.first ?? 0)
   books.settled.add(dataEnd + 1, books.lastSeq)
   let total = end?.total
@@ -182,12 +182,14 @@ function cutTail(books: LogBooks, last: Segment, end: End, { files, fault }: Rec
     }
     return true
   } catch (error) {
-    fault('cannot cut off half a record', error as Error)
+    fault('cannot cut off an incomplete record', error as Error)
     return false
   }
 }
 
-/** What of each segment is not settled: by the totals in the heads, and where a part of it is settled by its records. */
+/**
+ * Counts the unsettled items of each segment: by the totals in the headers, and by records if it is settled in part.
+ */
 function countItems(books: LogBooks, options: RecoverOptions): void {
   for (const [index, segment] of books.segments.entries()) {
     if (books.isSettled(index)) continue
@@ -219,14 +221,14 @@ function countUnsettled(books: LogBooks, segment: Segment, { files, kind, fault 
   return items
 }
 
-/** What a process left that ended while it wrote aside. */
+/** Removes temporary files of a process that ended while writing them. */
 function removeUnfinished(names: readonly string[], { directory, files }: RecoverOptions): void {
   for (const name of names) {
     if (!name.endsWith('.tmp')) continue
     try {
       files.remove(join(directory, name))
     } catch {
-      // It costs a little space, and is written over when that name comes again.
+      // It costs a little space, and is overwritten when its name is used again.
     }
   }
 }

@@ -156,7 +156,7 @@ test('a segment of a later version is left as it is, and the log goes on behind 
   const path = `${directory}/${segmentName(41)}`
   files.put(path, later)
   const { log, faults } = openLog(directory, {}, files)
-  assert.match(faults.join(), /a later svc wrote it/)
+  assert.match(faults.join(), /written by a newer svc/)
   assert.deepEqual(readAll(log), range(11, 40))
   assert.equal(log.items, itemsOf(range(11, 40)))
   assert.equal(log.records, 30)

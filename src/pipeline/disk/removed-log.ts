@@ -1,6 +1,6 @@
 import type { RecordLog } from './log.ts'
 
-/** Stands in for a log whose directory was removed, until there is a new one. It takes nothing. */
+/** Stands in for a log whose directory was removed, until there is a new one. Accepts no records. */
 export const removedLog: RecordLog = {
   items: 0,
   records: 0,

@@ -70,7 +70,7 @@ test('numbers that were never used do not count', async t => {
   assert.equal(log.records, 5)
   assert.equal(log.oldestSeq, 3)
   assert.deepEqual(readAll(log), [3, 4, 9, 100, 101])
-  assert.throws(() => log.append(recordOf(101)), /the last is 101/)
+  assert.throws(() => log.append(recordOf(101)), /the last record is 101/)
   await log.close()
   const again = openLog(directory).log
   assert.deepEqual(readAll(again), [3, 4, 9, 100, 101])
@@ -99,7 +99,7 @@ test('a segment goes when all in it is settled and a cursor on the disk says so'
   await log.close()
   const again = openLog(directory).log
   assert.equal(again.lastSeq, 40)
-  assert.throws(() => again.append(recordOf(40)), /the last is 40/)
+  assert.throws(() => again.append(recordOf(40)), /the last record is 40/)
   again.append(recordOf(41))
   assert.deepEqual(readAll(again), [41])
   await again.close()

@@ -22,43 +22,43 @@ import { SegmentWriter, type Unsynced } from './segment-writer.ts'
 export interface SegmentLogOptions {
   readonly directory: string
   readonly files: Files
-  /** How long a record may wait for the disk, in milliseconds; 0: every append waits for it. */
+  /** Maximum time until a record is synced, in milliseconds; 0: every append waits for the sync. */
   readonly fsyncMs: () => number
-  /** Milliseconds since the Unix epoch. */
+  /** Clock, in milliseconds since the Unix epoch. */
   readonly nowMs?: () => number
-  /** The signal, as a number that stays the same for ever. */
+  /** Number of the signal, which never changes. */
   readonly kind: number
-  /** Bound for the dead letters: 16 MiB. */
+  /** Limit for the dead letters, in bytes; default 16 MiB. */
   readonly maxDeadBytes?: number
-  /** A segment that has come to it gets no more records: 8 MiB. */
+  /** Size at which a segment is full, in bytes; default 8 MiB. */
   readonly segmentBytes?: number
-  /** Longest wait for the disk at the end, in milliseconds: 1000. */
+  /** Maximum wait for the disk at shutdown, in milliseconds; default 1000. */
   readonly closeMs?: number | undefined
   /**
-   * Something failed that no caller waits for: a sync, a cursor, a segment that is left alone. It comes again for as
-   * long as it fails, every 2 s at most.
+   * Called after a failure without a waiting caller: a sync, a cursor, a segment that is left unchanged. Repeated as
+   * long as it fails, at most every 2 s.
    */
   readonly fault: (what: string, error: Error) => void
-  /** More is on the disk than before. */
+  /** Called when more data is synced. */
   readonly synced?: (() => void) | undefined
 }
 
 const defaultSegmentBytes = 8 * 1024 * 1024
 const defaultDeadBytes = 16 * 1024 * 1024
-/** A disk that hangs holds nobody up for longer: what was written is the kernel's, and survives the process. */
+/** Default of `closeMs`: data already written is in the kernel, and survives the process. */
 const defaultCloseMs = 1000
 const noReason = Buffer.alloc(0)
 const noSpace: readonly unknown[] = ['ENOSPC', 'EDQUOT']
 
 /**
- * Opens the log in a directory, which is made where it is absent. Throws the error of the system call where the
- * directory cannot be used; whatever is in it never makes this fail.
+ * Opens the log in a directory, which is created if missing. Throws the error of the system call if the
+ * directory cannot be used; its content never makes this fail.
  */
 export function openSegmentLog(options: SegmentLogOptions): RecordLog {
   return new SegmentLog(options)
 }
 
-/** The log of records as segment files: record-format.ts tells the bytes, cursor.ts how it is kept what is settled. */
+/** Log of records in segment files: see record-format.ts for the format, cursor.ts for the settled records. */
 class SegmentLog implements RecordLog {
   readonly #options: SegmentLogOptions
   readonly #files: Files
@@ -70,13 +70,13 @@ class SegmentLog implements RecordLog {
   readonly #commits: CursorCommits
   readonly #head = Buffer.alloc(recordHeadBytes)
   readonly #reader: LogReader
-  /** Of the last segment, where it may grow. */
+  /** Writer of the last segment, if it may grow. */
   #writer: SegmentWriter | undefined
-  /** Records of files that could not be synced, until they stand in another file. */
+  /** Records of files that could not be synced, until they are in another file. */
   readonly #homeless: (readonly Unsynced[])[] = []
   #appendedItems = 0
   #isClosed = false
-  /** Closed for good: another process may have the files now. */
+  /** Whether it is closed for good: another process may have the files now. */
   #isAbandoned = false
 
   constructor(options: SegmentLogOptions) {
@@ -105,7 +105,7 @@ class SegmentLog implements RecordLog {
     })
     if (isTailSound) this.#reopenTail()
     books.lost = () => this.#commits.settled()
-    // What was found out about the numbers is worth a cursor too.
+    // Findings about the numbers are also written to the cursor.
     if (books.segments.length > 0) this.#commits.settled()
   }
 
@@ -162,11 +162,11 @@ class SegmentLog implements RecordLog {
     if (this.#isClosed) throw new Error(`cannot append to the log in ${directory}: it is closed`)
     if (record.seq <= books.lastSeq || record.seq > mostSeq)
       throw new RangeError(
-        `cannot append record ${record.seq} to the log in ${directory}: the last is ${books.lastSeq}`,
+        `cannot append record ${record.seq} to the log in ${directory}: the last record is ${books.lastSeq}`,
       )
     if (record.body.length > mostBodyBytes)
       throw new RangeError(
-        `cannot append ${record.body.length} bytes to the log in ${directory}: the most is 64 MiB`,
+        `cannot append ${record.body.length} bytes to the log in ${directory}: the limit is 64 MiB`,
       )
     this.#house()
     encodeRecordHead(this.#head, record, this.#options.kind, books.total, noReason, record.body)
@@ -174,7 +174,7 @@ class SegmentLog implements RecordLog {
     const writer = this.#openWriter(bytes)
     if (writer) this.#extend(writer, record, bytes)
     else this.#begin(record, bytes)
-    // Numbers that were left out are told by the cursor too, so that nobody waits for their records after a restart.
+    // Skipped numbers are also written to the cursor, so that no restart waits for their records.
     if (record.seq > books.lastSeq + 1) this.#commits.settled()
     books.settled.add(books.lastSeq + 1, record.seq - 1)
     books.lastSeq = record.seq
@@ -211,7 +211,7 @@ class SegmentLog implements RecordLog {
     try {
       this.#dead.bury(record, why)
     } catch (error) {
-      this.#options.fault('cannot keep a dead letter', error as Error)
+      this.#options.fault('cannot store a dead letter', error as Error)
     }
   }
 
@@ -229,7 +229,7 @@ class SegmentLog implements RecordLog {
     try {
       await within(this.#options.closeMs ?? defaultCloseMs, this.sync())
     } catch {
-      // `fault` has told it.
+      // `fault` has reported it.
     }
     this.#isAbandoned = true
     this.#abandonWriter()
@@ -237,7 +237,7 @@ class SegmentLog implements RecordLog {
     this.#reader.rest()
   }
 
-  /** The writer of the last segment, where the record fits. */
+  /** Writer of the last segment, if the record fits. */
   #openWriter(bytes: number): SegmentWriter | undefined {
     const writer = this.#writer
     if (!writer) return undefined
@@ -247,7 +247,7 @@ class SegmentLog implements RecordLog {
     return undefined
   }
 
-  /** Nothing more is written to the last segment. */
+  /** Stops writing to the last segment. */
   #abandonWriter(): void {
     if (this.#writer) this.#sync.seal(this.#writer)
     this.#writer = undefined
@@ -261,7 +261,7 @@ class SegmentLog implements RecordLog {
       this.#writer = new SegmentWriter({ files: this.#files, directory, path: last.path }, last.size)
       this.#sync.wrote(this.#writer) // a process that was killed may have left it to the kernel
     } catch (error) {
-      this.#options.fault('cannot go on in a segment; the next record begins another', error as Error)
+      this.#options.fault('cannot continue a segment; the next record starts a new one', error as Error)
     }
   }
 
@@ -294,7 +294,7 @@ class SegmentLog implements RecordLog {
     this.#writer = writer
   }
 
-  /** Makes the directory again, once, where somebody removed it. */
+  /** Creates the directory again, once, if it was removed. */
   #createWriter(path: string): SegmentWriter {
     const { directory, files } = this.#options
     try {
@@ -306,7 +306,7 @@ class SegmentLog implements RecordLog {
     }
   }
 
-  /** Sees to it that a record that was written gets to the disk; takes it back where that is to be now and fails. */
+  /** Schedules the sync of a written record, or syncs now; removes the record if that fails. */
   #makeDurable(writer: SegmentWriter, record: Stored, bytes: number): void {
     if (this.#options.fsyncMs() > 0) {
       writer.keep(record, this.#books.total)
@@ -326,16 +326,18 @@ class SegmentLog implements RecordLog {
 
   #syncFailed(writer: SegmentWriter, error: Error): void {
     if (writer === this.#writer) this.#writer = undefined
-    this.#options.fault('cannot force a segment to the disk; its last records are written again', error)
+    this.#options.fault('cannot sync a segment; its last records are written again', error)
     if (writer.unsynced.length > 0) this.#homeless.push([...writer.unsynced])
     try {
       this.#house()
     } catch (failure) {
-      this.#options.fault('cannot write records again that may not be on the disk', failure as Error)
+      this.#options.fault('cannot rewrite records that may not be on the disk', failure as Error)
     }
   }
 
-  /** Throws the error of the system call; what is left is tried again with the next append. */
+  /**
+   * Writes records of failed files again. Throws the error of the system call; the rest is retried at the next append.
+   */
   #house(): void {
     for (let group = this.#homeless.shift(); group; group = this.#homeless.shift()) {
       try {
@@ -347,7 +349,7 @@ class SegmentLog implements RecordLog {
     }
   }
 
-  /** Writes the last records of a segment as a segment of their own, whose range takes them out of that one. */
+  /** Writes the last records of a segment to a new segment, whose range replaces theirs in the old one. */
   #writeAgain(group: readonly Unsynced[]): void {
     const { directory, kind } = this.#options
     const books = this.#books
@@ -366,7 +368,7 @@ class SegmentLog implements RecordLog {
       parts.push(head, record.body)
       if (!books.settled.has(record.seq)) items += record.items
     }
-    // Aside first: where nothing of the old segment is on the disk, both have the same name.
+    // Temporary file first: if nothing of the old segment is on disk, both have the same name.
     const writer = this.#createWriter(`${path}.tmp`)
     try {
       const whole = Buffer.concat(parts)
@@ -385,7 +387,7 @@ class SegmentLog implements RecordLog {
     this.#sync.seal(writer)
   }
 
-  /** Somebody removed the file. */
+  /** The file was removed. */
   #loseFile(segment: Segment): void {
     const index = this.#books.indexOf(segment.first)
     if (index === this.#books.segments.length - 1) this.#abandonWriter()
@@ -393,7 +395,7 @@ class SegmentLog implements RecordLog {
     this.#commits.settled()
   }
 
-  /** How far the log is. A last segment that is settled and not small ends here, so that its space comes back. */
+  /** Current cursor. A settled last segment that is not small is sealed here, so that its space is freed. */
   #cursor(): Cursor {
     const books = this.#books
     const isLarge = (this.#writer?.size ?? 0) >= this.#segmentBytes / 8
@@ -411,8 +413,8 @@ class SegmentLog implements RecordLog {
   }
 
   /**
-   * On a full disk a settled segment makes room for the cursor. That is safe for the first one: what stood before the
-   * first segment counts as settled.
+   * On a full disk a settled segment makes room for the cursor. That is safe for the first one: records before the
+   * first segment count as settled.
    */
   #commitFailed(error: Error): void {
     const { code } = error as NodeJS.ErrnoException
@@ -423,7 +425,7 @@ class SegmentLog implements RecordLog {
       if (!first || !this.#remove(first)) break
       books.retire(0)
     }
-    this.#options.fault('cannot write the cursor; after a restart records may be sent twice', error)
+    this.#options.fault('cannot write the cursor; a restart may send records twice', error)
   }
 
   #isClosedSegment(index: number): boolean {
@@ -431,7 +433,7 @@ class SegmentLog implements RecordLog {
     return index < length - 1 || (index === length - 1 && !this.#writer)
   }
 
-  /** False where the file stays. */
+  /** Removes a file; false if it remains. */
   #remove(segment: Segment): boolean {
     this.#reader.rest(segment)
     try {
@@ -448,7 +450,7 @@ class SegmentLog implements RecordLog {
     try {
       this.#files.remove(path)
     } catch {
-      // It is cut to nothing when it is made again.
+      // It is truncated when it is created again.
     }
   }
 }

@@ -11,9 +11,9 @@ import {
   segmentHeadProbeBytes,
 } from './record-format.ts'
 
-/** What stands at a place of a segment: a record, or at the end bytes that are none. */
+/** Content at an offset of a segment: a record, or unknown bytes at the end. */
 export interface Found {
-  /** Where the record's head begins; without a record, where the bytes begin that are none. */
+  /** Offset of the record header, or of the unknown bytes. */
   readonly offset: number
   readonly record: RecordHead | undefined
   /** Damaged bytes before the record. */
@@ -23,9 +23,9 @@ export interface Found {
 export interface ReaderOptions {
   readonly files: Files
   readonly path: string
-  /** A record of another kind is damage; undefined: any. */
+  /** Expected kind; records of another kind are damage. Undefined for any. */
   readonly kind: number | undefined
-  /** Sequence numbers and totals grow from record to record; else it is damage. Not so among dead letters. */
+  /** Whether sequence numbers and totals must rise from record to record; not so for dead letters. */
   readonly ascending: boolean
 }
 
@@ -33,13 +33,13 @@ const chunkBytes = 64 * 1024
 const pageBytes = 4096
 
 /**
- * Reads one segment from its beginning, record by record, and finds the next one after damage: the next magic whose
- * head verifies. Throws the error of the system call. Whoever made it closes it.
+ * Reads one segment from its start, record by record, and finds the next one after damage: the next magic whose
+ * header verifies. Throws the error of the system call. The creator closes it.
  */
 export class SegmentReader {
-  /** Pages that the disk cannot read count as zeros, and so as damage, instead of throwing EIO. */
+  /** Whether unreadable pages count as zeros, and so as damage, instead of throwing EIO. */
   tolerant = false
-  /** Whether there were such pages. */
+  /** Whether there were unreadable pages. */
   metUnreadable = false
   readonly #options: ReaderOptions
   readonly #fd: number
@@ -60,20 +60,20 @@ export class SegmentReader {
     return reader
   }
 
-  /** Of the file, now. */
+  /** Current size of the file. */
   get size(): number {
     return this.#options.files.size(this.#fd)
   }
 
-  /** Undefined where it is damaged, 'later' where a later version wrote the file. */
+  /** Segment header; undefined if damaged, 'later' if a newer version wrote the file. */
   readHead(): SegmentHead | 'later' | undefined {
     const probe = Buffer.alloc(segmentHeadProbeBytes)
     return decodeSegmentHead(probe.subarray(0, this.#read(probe, 0)))
   }
 
   /**
-   * The next record that ends at or before `size`; undefined at the end. After damage only numbers up to `mostSeq` are
-   * believed, so that a lookalike in the body of a damaged record does not hide those that follow.
+   * Next record that ends at or before `size`; undefined at the end. After damage only numbers up to `mostSeq` are
+   * accepted, so that a lookalike in the body of a damaged record does not hide later records.
    */
   next(size: number, mostSeq: number): Found | undefined {
     const offset = this.#offset
@@ -90,7 +90,7 @@ export class SegmentReader {
     return found
   }
 
-  /** The body of a record that `next` gave, in a buffer of its own; undefined where it is damaged. */
+  /** Body of a record from `next`, in its own buffer; undefined if damaged. */
   readBody(offset: number, record: RecordHead): Buffer | undefined {
     const body = Buffer.allocUnsafeSlow(record.bodyBytes)
     const length = this.#read(body, offset + recordHeadBytes)
@@ -114,7 +114,7 @@ export class SegmentReader {
     return record
   }
 
-  /** The first record that begins after `start`. In linear time: of each byte a head is tried once. */
+  /** First record after `start`. In linear time: each byte is tried once as a header. */
   #search(start: number, size: number, mostSeq: number): Found | undefined {
     const chunk = Buffer.allocUnsafe(chunkBytes)
     for (let base = start + 1; base + recordHeadBytes <= size; ) {
@@ -127,13 +127,13 @@ export class SegmentReader {
           return { offset: base + at, record, skippedBytes: base + at - start }
       }
       if (length < recordHeadBytes) return undefined
-      // The next chunk begins with the head that is cut off at the end of this one, or may be.
+      // The next chunk starts with a header that may be cut off at the end of this one.
       base += length - recordHeadBytes + 1
     }
     return undefined
   }
 
-  /** Fills `into` as far as the file goes. */
+  /** Fills `into` up to the end of the file. */
   #read(into: Buffer, position: number): number {
     let length = 0
     while (length < into.length) {
@@ -153,7 +153,7 @@ export class SegmentReader {
     }
   }
 
-  /** Up to the end of one page, which is zeros where the disk cannot read it. */
+  /** Reads to the end of one page, as zeros if it is unreadable. */
   #readPage(into: Buffer, position: number): number {
     const page = into.subarray(0, pageBytes - (position % pageBytes))
     try {

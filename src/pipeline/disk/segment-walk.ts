@@ -3,7 +3,7 @@ import type { LogBooks, Segment } from './log-books.ts'
 import type { RecordHead } from './record-format.ts'
 import { SegmentReader } from './segment-reader.ts'
 
-/** Reads the records of a segment's range in order, and writes what is missing between them off the books. */
+/** Reads the records of a segment's range in order, and writes off missing ones. */
 export class SegmentWalk {
   readonly segment: Segment
   readonly reader: SegmentReader
@@ -11,10 +11,10 @@ export class SegmentWalk {
   readonly #counted: boolean
   #seq: number
   #items: number | undefined
-  /** Where the record begins that `next` gave. */
+  /** Offset of the record returned by `next`. */
   offset = 0
 
-  /** `counted`: whether the items of the segment are in the books already, so that missing ones must leave them. */
+  /** `counted`: whether the items of the segment are already in the accounts, so that missing ones must be removed. */
   constructor(books: LogBooks, segment: Segment, files: Files, kind: number, counted = true) {
     this.#books = books
     this.#counted = counted
@@ -24,7 +24,7 @@ export class SegmentWalk {
     this.#items = segment.itemsBefore
   }
 
-  /** The number up to which it has come. */
+  /** Number reached so far. */
   get seq(): number {
     return this.#seq
   }
@@ -39,7 +39,7 @@ export class SegmentWalk {
       const found = this.reader.next(this.segment.size, end)
       const record = found?.record
       skippedBytes += found?.skippedBytes ?? 0
-      // What a segment that was given up holds beyond its range stands in the next one too.
+      // Records of an abandoned segment outside its range are also in the next one.
       if (!found || !record || record.seq > end) {
         this.#pass(end, books.itemsBeforeEndOf(index), skippedBytes)
         return undefined
@@ -57,7 +57,7 @@ export class SegmentWalk {
     this.reader.close()
   }
 
-  /** All numbers up to `to` have no record that can be read. */
+  /** Writes off all numbers up to `to`, which have no readable record. */
   #pass(to: number, itemsBefore: number, skippedBytes: number): void {
     const count = to - this.#seq
     if (count > 0) {
@@ -71,8 +71,8 @@ export class SegmentWalk {
   }
 
   /**
-   * Among the missing are settled numbers, whose items left the books before: so what is lost is what the records that
-   * can be read leave of the segment's items. All its missing numbers are written off at once.
+   * Some missing numbers are settled, and their items are already out of the accounts: the lost items are those that
+   * the readable records leave of the segment's items. All its missing numbers are written off at once.
    */
   #passMixed(skippedBytes: number): void {
     const books = this.#books

@@ -1,7 +1,7 @@
 import { syncDirectory } from './cursor.ts'
 import type { Files, Stored } from './log.ts'
 
-/** A record that may not be on the disk yet, with what is needed to write it again. */
+/** A record that may not be on disk yet, with the data to write it again. */
 export interface Unsynced {
   readonly record: Stored
   readonly itemsBefore: number
@@ -13,36 +13,36 @@ export interface WriterOptions {
   readonly path: string
 }
 
-/** Copies of records that are kept until they are on the disk; of a disk that hangs the oldest are let go above it. */
+/** Maximum bytes of copies of unsynced records; with a hanging disk, the oldest over it are dropped. */
 const mostUnsyncedBytes = 4 * 1024 * 1024
-/** What a copy costs in memory beside its body. */
+/** Memory of a copy without its body, in bytes. */
 const copyBytes = 256
 
 /**
- * One segment that is written. It keeps what is not on the disk yet, because after a failed fdatasync(2) nobody can
- * tell what of the file is there: the kernel marks pages as clean that it could not write, and the next call succeeds
+ * Writer of one segment. It keeps unsynced records, because after a failed fdatasync(2) the content on
+ * disk is unknown: the kernel marks pages as clean that it could not write, and the next call succeeds
  * (fsyncgate, 2018). So a file whose sync failed is never synced or written again.
  */
 export class SegmentWriter {
   readonly path: string
-  /** Of the file, whole records only. */
+  /** Size of the file, whole records only. */
   size: number
-  /** No more records: it is full, or it cannot be written any longer. */
+  /** Whether it accepts no more records: it is full, or cannot be written. */
   sealed = false
   readonly #options: WriterOptions
   readonly #fd: number
   #unsynced: Unsynced[] = []
   #unsyncedBytes = 0
-  /** Its records up to this one are on the disk, */
+  /** Its records up to this one are on disk, */
   #durable = 0
-  /** and those up to this one are to get there. */
+  /** and those up to this one must be synced. */
   #last = 0
-  /** Whether the directory may not hold the file yet after a loss of power. */
+  /** Whether the file may be missing in the directory after a loss of power. */
   #isNew = true
   #syncs = 0
   #released = false
 
-  /** Opens a file at its end, after `size` bytes: what may stand behind them is cut off. */
+  /** Opens a file at its end, after `size` bytes; data after them is cut off. */
   constructor(options: WriterOptions, size: number) {
     this.#options = options
     this.path = options.path
@@ -56,12 +56,12 @@ export class SegmentWriter {
     }
   }
 
-  /** Numbers of the records that may not be on the disk yet; none where the first is above the second. */
+  /** Numbers of the records that may not be on disk yet; none if the first is above the second. */
   get pending(): readonly [from: number, to: number] {
     return [this.#durable + 1, this.#last]
   }
 
-  /** Those of them of which there is no copy. */
+  /** Those of them without a copy. */
   get uncopied(): readonly [from: number, to: number] {
     return [this.#durable + 1, (this.#unsynced[0]?.record.seq ?? this.#last + 1) - 1]
   }
@@ -75,8 +75,8 @@ export class SegmentWriter {
   }
 
   /**
-   * Writes all of the parts, or throws the error of the system call with the file as it was before. Where even that
-   * cannot be had the writer is sealed, and behind `size` stands half a record that readers skip.
+   * Writes all parts, or throws the error of the system call with the file unchanged. If even that
+   * is impossible, the writer is sealed, and after `size` there is an incomplete record that readers skip.
    */
   write(parts: readonly Uint8Array[], length: number): void {
     const { files } = this.#options
@@ -84,9 +84,9 @@ export class SegmentWriter {
       let rest = parts
       for (let written = 0; written < length; ) {
         const count = files.write(this.#fd, rest)
-        if (count === 0) throw new Error(`cannot write ${this.path}: the file takes no bytes`)
+        if (count === 0) throw new Error(`cannot write ${this.path}: no bytes were written`)
         written += count
-        // A disk that fills takes a part; the next call then tells the reason.
+        // A nearly full disk accepts a part; the next call then returns the error.
         if (written < length) rest = [Buffer.concat(parts).subarray(written)]
       }
     } catch (error) {
@@ -96,7 +96,7 @@ export class SegmentWriter {
     this.size += length
   }
 
-  /** Cuts off what stands behind `size`. */
+  /** Cuts off the data after `size`. */
   takeBack(): void {
     try {
       this.#options.files.truncate(this.#fd, this.size)
@@ -105,22 +105,22 @@ export class SegmentWriter {
     }
   }
 
-  /** Keeps a record that was written until it is on the disk. */
+  /** Keeps a copy of a written record until it is on disk. */
   keep(record: Stored, itemsBefore: number): void {
     if (this.#last <= this.#durable) this.#durable = record.seq - 1
     this.#last = record.seq
     this.#unsynced.push({ record, itemsBefore })
     this.#unsyncedBytes += record.body.length + copyBytes
-    // By halves: from the front of a long list one at a time would move all the others each time.
+    // By halves: removing one at a time from the front would move all the others each time.
     if (this.#unsyncedBytes > mostUnsyncedBytes) this.#letGo(this.#unsynced.length >> 1)
   }
 
-  /** Nobody needs the records any longer that are not on the disk. */
+  /** Drops the copies: the unsynced records are no longer needed. */
   forget(): void {
     this.#letGo(this.#unsynced.length)
   }
 
-  /** In the thread pool. Rejects with the error of the system call: then the writer must not be used any longer. */
+  /** Syncs in the thread pool. Rejects with the error of the system call; the writer must then not be used again. */
   async sync(): Promise<void> {
     const last = this.#last
     this.#syncs++
@@ -134,14 +134,14 @@ export class SegmentWriter {
     }
   }
 
-  /** The same at once. Throws the error of the system call. */
+  /** Syncs synchronously. Throws the error of the system call. */
   syncNow(): void {
     this.#options.files.syncNow(this.#fd)
     if (this.#isNew) this.#options.files.syncDirectory(this.#options.directory)
     this.#synced(Number.POSITIVE_INFINITY)
   }
 
-  /** Closes the file, after a sync that is under way: its descriptor must not become another file's meanwhile. */
+  /** Closes the file, after a sync in progress: its descriptor must not be reused before. */
   release(): void {
     this.sealed = true
     if (this.#released) return
@@ -166,7 +166,7 @@ export class SegmentWriter {
     try {
       this.#options.files.close(this.#fd)
     } catch {
-      // close(2) tells of writes that failed, which the sync before it has told.
+      // close(2) reports failed writes, which the sync before it has reported.
     }
   }
 }

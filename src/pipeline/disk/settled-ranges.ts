@@ -1,6 +1,6 @@
 /**
- * Which sequence numbers need nothing more: all up to `acked`, and ranges above it (holes) where records were settled
- * out of order. Numbers that were never given to a record count as settled.
+ * Settled sequence numbers: all up to `acked`, and ranges above it (holes) where records were settled
+ * out of order. Numbers that were never assigned count as settled.
  */
 export class SettledRanges {
   #acked = 0
@@ -9,22 +9,22 @@ export class SettledRanges {
   readonly #to: number[] = []
   #inHoles = 0
 
-  /** All up to it are settled, and the next one is not. */
+  /** All numbers up to this one are settled, and the next one is not. */
   get acked(): number {
     return this.#acked
   }
 
-  /** How many numbers above `acked` are settled. */
+  /** Number of settled numbers above `acked`. */
   get inHoles(): number {
     return this.#inHoles
   }
 
-  /** The greatest number that is settled. */
+  /** Highest settled number. */
   get highest(): number {
     return this.#to.at(-1) ?? this.#acked
   }
 
-  /** The ranges above `acked`, ascending, the first `most` of them. */
+  /** First `most` ranges above `acked`, ascending. */
   holes(most = Number.POSITIVE_INFINITY): [from: number, to: number][] {
     const count = Math.min(most, this.#from.length)
     return Array.from({ length: count }, (_, index) => [
@@ -33,7 +33,7 @@ export class SettledRanges {
     ])
   }
 
-  /** Settles all from `from` to `to`, both included. */
+  /** Settles the numbers from `from` to `to`, both included. */
   add(from: number, to: number): void {
     if (to <= this.#acked || to < from) return
     if (from <= this.#acked + 1) {
@@ -41,7 +41,7 @@ export class SettledRanges {
       this.#swallowHoles()
       return
     }
-    // All ranges that touch the new one become one with it.
+    // All ranges that touch the new one are merged with it.
     const begin = this.#rangeEndingFrom(from - 1)
     let end = begin
     let low = from
@@ -61,7 +61,7 @@ export class SettledRanges {
     return this.next(seq) !== seq
   }
 
-  /** The least number from `seq` on that is not settled. */
+  /** Lowest unsettled number from `seq` on. */
   next(seq: number): number {
     if (seq <= this.#acked) return this.#acked + 1
     const index = this.#rangeEndingFrom(seq)
@@ -69,18 +69,18 @@ export class SettledRanges {
     return from !== undefined && from <= seq ? (this.#to[index] as number) + 1 : seq
   }
 
-  /** The least number from `from` to `to`, both included, that is not settled; infinite: there is none. */
+  /** Lowest unsettled number from `from` to `to`, both included; infinite for none. */
   first(from: number, to: number): number {
     const next = this.next(from)
     return next > to ? Number.POSITIVE_INFINITY : next
   }
 
-  /** Whether all from `from` to `to`, both included, are settled; true of an empty range. */
+  /** Whether all numbers from `from` to `to`, both included, are settled; true for an empty range. */
   covers(from: number, to: number): boolean {
     return this.next(from) > to
   }
 
-  /** How many from `from` to `to`, both included, are not settled. */
+  /** Number of unsettled numbers from `from` to `to`, both included. */
   missing(from: number, to: number): number {
     const first = Math.max(from, this.#acked + 1)
     if (to < first) return 0
@@ -103,7 +103,7 @@ export class SettledRanges {
     this.#to.splice(0, count)
   }
 
-  /** The index of the first range that ends at `seq` or above. */
+  /** Index of the first range that ends at `seq` or above. */
   #rangeEndingFrom(seq: number): number {
     let low = 0
     let high = this.#to.length

@@ -62,7 +62,7 @@ export async function examine(
     // The link is behind the lock of the process's memory: this waits for it, if for anybody, right after it was free.
     if (!(await processes.isFree(procDir, pid))) throw new Gone(path)
     place = openPlace(openPath)
-    if (mayHangBehind(procDir, pid, place)) throw new Error('it is on a file system that may hang')
+    if (mayHangBehind(procDir, pid, place)) throw new Error('the file is on a file system that may hang')
     elf = await readElfSymbols(`/proc/self/fd/${place}`, symbolsOf(library))
   } catch (error) {
     throw ofProcess.includes((error as NodeJS.ErrnoException).code) ? new Gone(path) : error
@@ -99,7 +99,7 @@ async function planOf(
   // Programs without OpenSSL inside are the rule.
   if (lacking !== undefined && library === 'openssl-static') return undefined
   const plan = { path, openPath, identity, buildId, library, isOfProcess: false }
-  if (lacking !== undefined) return { ...plan, probes: [], fault: `it does not have the function ${lacking}` }
+  if (lacking !== undefined) return { ...plan, probes: [], fault: `function ${lacking} not found` }
   const found = probesOf(library).flatMap(probe => {
     const symbol = functions.get(probe.symbol)
     return symbol === undefined || isReplaced(probe, library, functions) ? [] : [{ probe, symbol }]
@@ -141,7 +141,7 @@ async function inMemory(
   const mapping = mappings.find(
     each => offset >= each.offset && offset + start.length <= each.offset + each.size,
   )
-  if (mapping === undefined) return { fault: 'the process does not map it as code', isOfProcess: true }
+  if (mapping === undefined) return { fault: 'the process does not map this part as code', isOfProcess: true }
   const address = mapping.start + offset - mapping.offset
   try {
     const memory = await processes.memory(procDir, pid, address, start.length)
@@ -151,7 +151,7 @@ async function inMemory(
   } catch (error) {
     const isOfProcess = error instanceof FarError && error.errno !== 0
     if (!isOfProcess || error.errno === ENOENT || error.errno === ESRCH) throw new Gone(mapping.path)
-    const fault = `the memory of a process that maps it cannot be read (${error.message})`
+    const fault = `cannot read the memory of a process that maps the file (${error.message})`
     return { fault, isOfProcess: true }
   }
 }

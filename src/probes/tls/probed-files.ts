@@ -86,7 +86,7 @@ export class ProbedFiles {
       return
     }
     target.waits = false
-    target.reason = 'the kernel is still at it'
+    target.reason = 'the kernel is still attaching'
     await within(attachMs, this.#link(target))
   }
 
@@ -108,12 +108,12 @@ export class ProbedFiles {
   /** False: there is none, and the target has the reason. */
   #place(target: Target, owner: Owner | undefined): boolean {
     if (this.#leaving.size >= mostLeaving) {
-      target.reason = 'too many files are being let go at the moment'
+      target.reason = 'too many files are being detached right now'
       return false
     }
     if (owner === undefined) {
       if (this.#standing >= mostStanding) {
-        target.reason = `${mostStanding} files of the host are probed already`
+        target.reason = `limit of ${mostStanding} probed files of the host reached`
         return false
       }
       this.#standing++
@@ -121,7 +121,7 @@ export class ProbedFiles {
       this.#share.add(owner, 1)
     } else {
       const has = this.#share.usedBy(owner)
-      target.reason = `${mostPlaces} files are probed already, ${has} of them for ${ownerText(owner)}`
+      target.reason = `limit of ${mostPlaces} probed files reached, ${has} of them for ${ownerText(owner)}`
       return false
     }
     target.owner = owner
@@ -156,7 +156,7 @@ export class ProbedFiles {
     this.#free(target)
     this.#detach(target)
     target.waits = true
-    target.reason = `its place was needed for ${ownerText(taker)}: ${ownerText(giver)} has more of them than others`
+    target.reason = `detached in favour of ${ownerText(taker)}: ${ownerText(giver)} has more probed files than others`
   }
 
   #otherOwner(target: Target, giver: Owner): Owner | undefined {
@@ -194,7 +194,7 @@ export class ProbedFiles {
       this.#free(target)
       target.reason = errorText(error)
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw new Gone(target.path)
-      log.debug('TLS cannot be read in a library', { path: target.path, error })
+      log.debug('cannot decode TLS of a library', { path: target.path, error })
       return
     }
     if (this.#closed || !this.#placed.has(target)) return this.#leave(links)
@@ -202,7 +202,7 @@ export class ProbedFiles {
     target.reason = ''
     setAttached(true)
     const { path, library, buildId } = target
-    log.debug('TLS is read in a library', { path, library, build_id: buildId })
+    log.debug('decoding TLS of a library', { path, library, build_id: buildId })
   }
 
   #attached(
@@ -228,7 +228,7 @@ export class ProbedFiles {
     const done = (async () => {
       for (const link of links.toReversed()) await this.#options.object.detachUprobe(link)
     })()
-      .catch(error => this.#options.log.warn('a TLS library is not let go', { error }))
+      .catch(error => this.#options.log.warn('cannot detach from a TLS library', { error }))
       .finally(() => this.#leaving.delete(done))
     this.#leaving.add(done)
   }

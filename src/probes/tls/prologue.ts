@@ -26,18 +26,18 @@ const breakpoint = 0xcc
 /** What is wrong with a function's first bytes, or undefined. */
 export function startFault(bytes: Buffer, machine: ElfFile['machine'], offset: number): string | undefined {
   if (machine === 'arm64') return armFault(bytes, offset)
-  if (bytes[0] === breakpoint) return 'the file itself has a breakpoint there'
+  if (bytes[0] === breakpoint) return 'the file itself has a breakpoint at this function'
   const text = bytes.toString('hex')
-  return x64.some(prefix => text.startsWith(prefix))
-    ? undefined
-    : `its first bytes ${text} are no start of a function that is known`
+  return x64.some(prefix => text.startsWith(prefix)) ? undefined : `unknown function start: ${text}`
 }
 
 /** All instructions have 4 bytes; zero is none, and 0xd42..... are BRK and its kin (Arm ARM, C4.1). */
 function armFault(bytes: Buffer, offset: number): string | undefined {
-  if (offset % 4 !== 0 || bytes.length < 4) return 'it does not begin at an instruction'
+  if (offset % 4 !== 0 || bytes.length < 4) return 'the address is not the start of an instruction'
   const first = bytes.readUInt32LE(0)
-  return first === 0 || first >>> 20 === 0xd42 ? 'there is no instruction of a function' : undefined
+  return first === 0 || first >>> 20 === 0xd42
+    ? 'the first bytes are not an instruction of a function'
+    : undefined
 }
 
 /**
@@ -49,7 +49,7 @@ export function memoryFault(file: Buffer, memory: Buffer, machine: ElfFile['mach
   const skip = broken ? (machine === 'x64' ? 1 : 4) : 0
   return file.subarray(skip).equals(memory.subarray(skip))
     ? undefined
-    : 'the memory of a process that maps it has other bytes there than the file'
+    : 'the memory of a process differs from the file at this function'
 }
 
 function isBreak(memory: Buffer): boolean {

@@ -108,7 +108,7 @@ test('while svc takes too much CPU a process that is noticed waits longer, and i
   await probes.scan()
   assert.ok(lever.costMs() > 0)
   while (lever.lower());
-  assert.match(lever.effect, /looked at for TLS libraries 1\.6 s after they began instead of 0\.1/)
+  assert.match(lever.effect, /checked for TLS libraries after 1\.6 s instead of 0\.1 s/)
   await loader.ask(`load ${lab.library('libssl.so.3')}`)
   const began = performance.now()
   probes.noticed(loader.pid)
@@ -149,9 +149,12 @@ test('what does not look like the library is left alone, with the reason', { ski
   }
   await make().scan()
   const reasons = new Map(probes.attachments().map(({ path, reason }) => [path, reason]))
-  assert.match(reasons.get(broken)!, /^SSL_read: (the file itself has a breakpoint|there is no instruction)/)
-  assert.equal(reasons.get(partial), 'it does not have the function SSL_read')
-  assert.match(reasons.get(changed)!, /^SSL_read: the memory of a process that maps it has other bytes/)
+  assert.match(
+    reasons.get(broken)!,
+    /^SSL_read: (the file itself has a breakpoint|the first bytes are not an instruction)/,
+  )
+  assert.equal(reasons.get(partial), 'function SSL_read not found')
+  assert.match(reasons.get(changed)!, /^SSL_read: the memory of a process differs from the file/)
   assert.ok(probes.attachments().every(({ attached }) => !attached))
   assert.equal(attached, false)
 })
@@ -170,7 +173,7 @@ test('a library that one process has patched is left alone, as a probe would end
   await probes.scan()
   const [found] = probes.attachments()
   assert.deepEqual([found!.attached, found!.processes], [false, 2])
-  assert.match(found!.reason, /other bytes/)
+  assert.match(found!.reason, /differs from the file/)
 })
 
 test('a library of which a process maps but a piece as code is probed for the next one', {
@@ -194,7 +197,7 @@ int main(void)
   await hostile.started
   try {
     await make().scan()
-    assert.match(probes.attachments()[0]!.reason, /^SSL_read: the process does not map it as code$/)
+    assert.match(probes.attachments()[0]!.reason, /^SSL_read: the process does not map this part as code$/)
     const other = await lab.loader()
     await other.ask(`load ${path}`)
     probes.noticed(other.pid)
@@ -262,7 +265,7 @@ test('a library of the host is probed before anybody maps it, but not one that i
     .map(({ attached, processes, reason }) => ({ attached, processes, reason }))
   assert.deepEqual(states, [
     { attached: true, processes: 0, reason: '' },
-    { attached: false, processes: 0, reason: 'the configuration leaves it out' },
+    { attached: false, processes: 0, reason: 'excluded by the configuration' },
   ])
   const loader = await lab.loader()
   await loader.ask(`load ${path}`)

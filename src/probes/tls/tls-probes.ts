@@ -140,7 +140,7 @@ export class TlsProbes {
       raise: () => slowness.raise(),
       get effect() {
         return slowness.isLowered
-          ? `programs are looked at for TLS libraries ${(slowness.value * noticedMs) / 1000} s after they began instead of ${noticedMs / 1000}`
+          ? `new programs are checked for TLS libraries after ${(slowness.value * noticedMs) / 1000} s instead of ${noticedMs / 1000} s`
           : ''
       },
     }
@@ -183,7 +183,7 @@ export class TlsProbes {
   scan(): Promise<void> {
     if (this.closed) return Promise.resolve()
     this.scanning ??= this.scanAll()
-      .catch(error => this.options.log.warn('cannot look for TLS libraries', { error }))
+      .catch(error => this.options.log.warn('cannot search for TLS libraries', { error }))
       .finally(() => {
         this.scanning = undefined
       })
@@ -333,7 +333,7 @@ export class TlsProbes {
     } catch (error) {
       if (error instanceof Gone) return undefined // another process that maps it will do
       this.files.set(key, { identity: undefined })
-      this.options.log.debug('a file cannot be looked at for TLS', { path, error })
+      this.options.log.debug('cannot check a file for TLS', { path, error })
       return undefined
     } finally {
       const name = ownerText(owner)
@@ -388,7 +388,7 @@ export class TlsProbes {
     for (const each of known?.pids ?? []) target.pids.add(each)
     this.targets.set(plan.identity, target)
     if (target.reason !== '') return target
-    if (this.options.denied?.(target.path) === true) target.reason = 'the configuration leaves it out'
+    if (this.options.denied?.(target.path) === true) target.reason = 'excluded by the configuration'
     else await this.attach(target, owner, pid)
     return target
   }
@@ -440,7 +440,7 @@ export class TlsProbes {
         const target = await this.adopt(plan)
         if (target !== undefined) before.delete(target)
       } catch (error) {
-        this.options.log.debug('a file cannot be looked at for TLS', { path, error })
+        this.options.log.debug('cannot check a file for TLS', { path, error })
       }
     }
     for (const replaced of before) replaced.standing = false
@@ -470,7 +470,7 @@ export class TlsProbes {
       if (denied) this.object.native.mapUpdate(this.deniedPids, key, Uint8Array.of(1), 0)
       else this.object.native.mapDelete(this.deniedPids, key)
     } catch (error) {
-      this.options.log.warn('a process cannot be left out of what is read inside TLS', { pid, error })
+      this.options.log.warn('cannot exclude a process from TLS decoding', { pid, error })
       return
     }
     if (denied) this.denied.add(pid)

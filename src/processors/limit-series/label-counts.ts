@@ -34,7 +34,7 @@ export class LabelCounts {
       key = this.#keys[i]!
     }
     const resources = this.#resources.estimate
-    if (resources > most) return `about ${roughly(resources)} resources have it`
+    if (resources > most) return `about ${roughly(resources)} resources report it`
     return key === '' ? '' : `attribute ${key} has about ${roughly(most)} values`
   }
 

@@ -6,7 +6,7 @@ export function patternFault(source: string): string {
     const pattern = new SearchPattern(source)
     // What matches nothing at all stands between any two characters.
     const empty = ['', 'a', ' ', '0', '-', 'a b', 'é'].some(text => pattern.exec(text)?.[0] === '')
-    return empty ? 'it matches the empty text; write + for *, or more around it' : ''
+    return empty ? 'it matches empty text; use + instead of *, or add more around it' : ''
   } catch (error) {
     return (error as Error).message
   }

@@ -37,8 +37,8 @@ const shortestKey = 16
 const replacementText = text({ expects: 'at most 256 characters', pattern: /^.{0,256}$/s })
 
 const piiRule = item(
-  branch('A rule of redaction.', {
-    name: key(someText, '', 'Name of the rule, in counters.', { required: true }),
+  branch('A redaction rule.', {
+    name: key(someText, '', 'Name of the rule in counters.', { required: true }),
     type: key(
       choice([
         'email',
@@ -57,34 +57,38 @@ const piiRule = item(
         'regex',
       ]),
       'regex',
-      'What to look for.',
+      'Type of data to find.',
       { required: true },
     ),
     pattern: key(regex, '', 'Regular expression for type `regex`.'),
-    enabled: key(boolean, true, 'Applies the rule.'),
-    mode: key(choice(['', ...modes]), '', 'What happens to what this rule finds; empty as for all.'),
-    replacement: key(replacementText, '', 'What stands in place of what this rule finds; empty as for all.'),
+    enabled: key(boolean, true, 'Enables the rule.'),
+    mode: key(choice(['', ...modes]), '', 'Mode for matches of this rule; empty for the common `mode`.'),
+    replacement: key(
+      replacementText,
+      '',
+      'Replacement for matches of this rule; empty for the common `replacement`.',
+    ),
   }),
   {
     fault(rule) {
       if (rule.type === 'regex' && rule.pattern === '') return 'a rule of type "regex" needs "pattern"'
       if (rule.type !== 'regex' && rule.pattern !== '')
-        return `a rule of type "${rule.type}" takes no "pattern"`
+        return `a rule of type "${rule.type}" does not allow "pattern"`
       const fault = rule.type === 'regex' ? patternFault(rule.pattern) : ''
-      return fault === '' ? undefined : `the pattern cannot be used: ${fault}`
+      return fault === '' ? undefined : `invalid pattern: ${fault}`
     },
   },
 )
 
 export const redaction = branch('Redaction of personal data.', {
   enabled: key(boolean, false, 'Redacts personal data.'),
-  scan_log_bodies: key(boolean, true, 'Looks into log bodies.'),
-  scan_span_names: key(boolean, false, 'Looks into span names.'),
-  replacement: key(replacementText, '[REDACTED]', 'What stands in place of personal data in mode `replace`.'),
+  scan_log_bodies: key(boolean, true, 'Scans log bodies.'),
+  scan_span_names: key(boolean, false, 'Scans span names.'),
+  replacement: key(replacementText, '[REDACTED]', 'Replacement for personal data in mode `replace`.'),
   mode: key(
     choice(modes),
     'replace',
-    'What happens to personal data: replaced, hashed with a key, dropped with its attribute, or only counted.',
+    'Action on personal data: replace, hash with a key, drop its attribute, or only count.',
   ),
   hash_key: key(
     text({
@@ -92,19 +96,19 @@ export const redaction = branch('Redaction of personal data.', {
       valid: secret => secret === '' || secret.length >= shortestKey,
     }),
     '',
-    'Key of mode `hash`; the same key gives the same hashes on every host. Empty for one of this installation.',
+    'Key of mode `hash`; the same key gives the same hashes on every host. Empty for a key of this installation.',
     { secret: true },
   ),
   max_scan_bytes: key(
     size({ min: 1024, max: 1_048_576 }),
     65_536,
-    'How much of one value is looked into. What is beyond is replaced by `[TRUNCATED-UNSCANNED]`.',
+    'Bytes of one value that are scanned. The rest is replaced by `[TRUNCATED-UNSCANNED]`.',
   ),
-  allowed_attributes: key(list(someText), [], 'Attributes that are not looked into.'),
+  allowed_attributes: key(list(someText), [], 'Attributes that are not scanned.'),
   rules: key(
     list(piiRule),
     [],
-    'What counts as personal data; empty for all built-in types but `ipv4` and `ipv6`.',
+    'Rules that define personal data; empty for all built-in types except `ipv4` and `ipv6`.',
   ),
 })
 

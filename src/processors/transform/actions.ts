@@ -51,10 +51,10 @@ export function actionFault(settings: ActionSettings): string {
     if (type === 'replace_body') replacing(replace_body.pattern, replace_body.replacement, () => 0)
     if (type === 'extract_attributes') extracting(extract_attributes.pattern, '')
   } catch (error) {
-    return `the pattern of "${type}" cannot be used: ${(error as Error).message}`
+    return `invalid pattern in "${type}": ${(error as Error).message}`
   }
   return type === 'set_severity' && set_severity.severity === 0
-    ? '"set_severity.severity" is empty; write one such as "warn"'
+    ? '"set_severity.severity" is empty; use one such as "warn"'
     : ''
 }
 

@@ -14,11 +14,11 @@ export function extracting(source: string, prefix: string): Extract {
   const named = pattern.groups
     .filter(({ name }) => name !== '')
     .map(({ name, number }) => ({ key: prefix + name, name, number }))
-  if (named.length === 0) throw new Error('it has no group with a name, such as (?P<user>[a-z]+)')
+  if (named.length === 0) throw new Error('no named group, such as (?P<user>[a-z]+)')
   const lost = named.find(({ number }) => number === 0)
   if (lost !== undefined)
     throw new Error(
-      `the group "${lost.name}" stands in a part that it repeats by {…}; put the repetition into the group`,
+      `the group "${lost.name}" is in a part repeated with {…}; move the repetition into the group`,
     )
   return (text, attributes) => {
     const match = pattern.exec(text)

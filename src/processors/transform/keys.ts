@@ -4,14 +4,14 @@ import { branch, type Infer, key } from '../../schema/tree.ts'
 import { severity, textOrRegex } from './kinds.ts'
 
 /** What an item must have. */
-export const matchKeys = branch('What an item must have for the rule to act; everything given must hold.', {
+export const matchKeys = branch('Conditions for the rule; all of them must match.', {
   signal_types: key(list(choice(['traces', 'metrics', 'logs', 'profiles'])), [], 'Signals; empty for all.'),
   resource_attributes: key(
     map(textOrRegex),
     {},
     'Resource attributes with their values: text, a regular expression between slashes, or `*` for any.',
   ),
-  attributes: key(map(textOrRegex), {}, 'Attributes of the item with their values, written alike.'),
+  attributes: key(map(textOrRegex), {}, 'Attributes of the item with their values, in the same form.'),
   metric_names: key(
     list(textOrRegex),
     [],
@@ -29,7 +29,7 @@ export const matchKeys = branch('What an item must have for the rule to act; eve
   ),
   span_status: key(choice(['any', 'unset', 'error']), 'any', 'Status of the span.'),
   log_bodies: key(list(regex), [], 'Regular expressions for log bodies; one must match.'),
-  min_severity: key(severity, 0, 'Least severity of a log record, such as `warn` or 13; empty for any.'),
+  min_severity: key(severity, 0, 'Minimum severity of a log record, such as `warn` or 13; empty for any.'),
 })
 export type MatchSettings = Infer<typeof matchKeys>
 
@@ -54,21 +54,21 @@ export const actionKeys = branch('An action on an item.', {
       'drop',
     ]),
     'drop',
-    'What to do; a key of the same name says how.',
+    'Type of action; the key of the same name has its settings.',
     { required: true },
   ),
   on: key(
     choice(['item', 'resource']),
     'item',
-    'Whose attributes are meant: those of the item or of its resource.',
+    'Target of the action: attributes of the item or of its resource.',
   ),
   set_attribute: branch('Sets an attribute.', {
     key: keyOf('Attribute.'),
-    value: key(scalar, '', 'Its new value.'),
+    value: key(scalar, '', 'New value.'),
     mode: key(
       choice(['upsert', 'insert', 'update']),
       'upsert',
-      '`insert` leaves an attribute as it is where there is one, `update` adds none where there is none.',
+      '`insert` never changes an existing attribute, `update` never adds one.',
     ),
   }),
   delete_attribute: branch('Deletes attributes.', {
@@ -76,7 +76,7 @@ export const actionKeys = branch('An action on an item.', {
   }),
   rename_attribute: branch('Renames an attribute.', { from: keyOf('Old name.'), to: keyOf('New name.') }),
   copy_attribute: branch('Copies an attribute.', {
-    from: keyOf('Its name.'),
+    from: keyOf('Name of the original.'),
     to: keyOf('Name of the copy.'),
   }),
   keep_attributes: branch('Deletes all other attributes.', {
@@ -89,29 +89,29 @@ export const actionKeys = branch('An action on an item.', {
   }),
   truncate_attribute: branch('Cuts a value.', {
     key: keyOf('Attribute.'),
-    length: key(integer({ min: 0, max: 1_048_576 }), 0, 'Longest value, in bytes.'),
+    length: key(integer({ min: 0, max: 1_048_576 }), 0, 'Maximum length of a value, in bytes.'),
   }),
   replace: branch('Replaces parts of a value.', {
     key: keyOf('Attribute.'),
-    pattern: key(regex, '', 'Regular expression for what is replaced.'),
-    replacement: key(text(), '', 'What stands there instead; `$1` and `$<name>` are groups of the pattern.'),
+    pattern: key(regex, '', 'Regular expression for the text to replace.'),
+    replacement: key(text(), '', 'Replacement; `$1` and `$<name>` are groups of the pattern.'),
   }),
   replace_body: branch('Replaces parts of a log body.', {
-    pattern: key(regex, '', 'Regular expression for what is replaced.'),
-    replacement: key(text(), '', 'What stands there instead; `$1` and `$<name>` are groups of the pattern.'),
+    pattern: key(regex, '', 'Regular expression for the text to replace.'),
+    replacement: key(text(), '', 'Replacement; `$1` and `$<name>` are groups of the pattern.'),
   }),
-  extract_attributes: branch('Makes attributes of the named groups of a pattern.', {
-    key: key(text(), '', 'Attribute to look into; empty for the log body.'),
+  extract_attributes: branch('Creates attributes from the named groups of a pattern.', {
+    key: key(text(), '', 'Attribute to search; empty for the log body.'),
     pattern: key(regex, '', 'Regular expression with groups such as `(?P<user>[a-z]+)`.'),
-    prefix: key(text(), '', 'What the names of the attributes begin with.'),
+    prefix: key(text(), '', 'Prefix of the attribute names.'),
   }),
   set_severity: branch('Sets the severity of a log record.', {
     severity: key(severity, 0, 'Severity such as `warn`, or its number.'),
   }),
-  sample: branch('Drops all but a part of the traces, or of the log records.', {
-    ratio: key(number({ min: 0, max: 1 }), 1, 'Part that is kept.'),
+  sample: branch('Keeps a share of the traces, or of the log records, and drops the rest.', {
+    ratio: key(number({ min: 0, max: 1 }), 1, 'Share to keep, from 0 to 1.'),
   }),
-  drop: branch('Drops the item, counted.', {}),
+  drop: branch('Drops the item and counts it.', {}),
 })
 export type ActionSettings = Infer<typeof actionKeys>
 

@@ -53,9 +53,9 @@ export function matchFault(match: MatchSettings): string {
   const signal = ownKeys[first]
   const other = others.find(key => ownKeys[key] !== signal)
   if (other !== undefined)
-    return `"${first}" asks for ${signal} and "${other}" for ${ownKeys[other]}, and no item is both; make two rules`
+    return `"${first}" matches only ${signal} and "${other}" only ${ownKeys[other]}; split it into two rules`
   return match.signal_types.length > 0 && !match.signal_types.includes(signal)
-    ? `"${first}" asks for ${signal}, which "signal_types" leaves out`
+    ? `"${first}" matches only ${signal}, which "signal_types" excludes`
     : ''
 }
 

@@ -26,11 +26,11 @@ test('every match is replaced, and groups can be named', () => {
 test('what a replacement names must be there', () => {
   const check = (pattern: string, replacement: string, words: RegExp) =>
     assert.throws(() => replacing(pattern, replacement, now), words)
-  check('a', '$1', /names the group \$1, which the pattern has not/)
-  check('(a)', '$2', /names the group \$2/)
-  check('(a)', '$<x>', /names the group \$<x>/)
-  check('(a)', '$<>', /names the group \$<>/)
-  check('(a){2}', '$1', /put the repetition into the group/)
+  check('a', '$1', /group \$1 is not in the pattern/)
+  check('(a)', '$2', /group \$2 is not in the pattern/)
+  check('(a)', '$<x>', /group \$<x> is not in the pattern/)
+  check('(a)', '$<>', /group \$<> is not in the pattern/)
+  check('(a){2}', '$1', /move the repetition into the group/)
   check('(', 'x', /unterminated group/)
 })
 

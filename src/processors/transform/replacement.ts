@@ -98,11 +98,10 @@ function referenceOf(part: string, groups: readonly Group[]): readonly [referenc
 }
 
 function numbered(group: Group | undefined, part: string): string {
-  if (group === undefined)
-    throw new Error(`it names the group ${part}, which the pattern has not; write $$ for a dollar sign`)
+  if (group === undefined) throw new Error(`group ${part} is not in the pattern; use $$ for a dollar sign`)
   if (group.number === 0)
     throw new Error(
-      `it names the group ${part}, which stands in a part that the pattern repeats by {…}; put the repetition into the group`,
+      `group ${part} is in a part of the pattern repeated with {…}; move the repetition into the group`,
     )
   return `$${String(group.number).padStart(2, '0')}`
 }

@@ -28,13 +28,15 @@ export function ruleFault({ match, actions }: RuleSettings): string {
       if (own !== undefined || !onResource.includes(action.type))
         return `${what} cannot act on resources; delete "on"`
     } else if (own !== undefined && possible.some(signal => !own.includes(signal))) {
-      return `${what} acts on ${own.join(' and ')} only; write "signal_types: [${own.join(', ')}]" into "match"`
+      return `${what} works only on ${own.join(' and ')}; add "signal_types: [${own.join(', ')}]" to "match"`
     }
   }
   const onResources = actions.filter(({ on }) => on === 'resource').length
   if (onResources === 0) return ''
   const [asked] = itemKeys(match)
   if (asked !== undefined)
-    return `actions on the resource cannot depend on "${asked}" of an item; "match" may have "signal_types" and "resource_attributes"`
-  return onResources < actions.length ? 'it acts on items and on resources; make two rules' : ''
+    return `actions on the resource cannot depend on "${asked}" of an item; use only "signal_types" and "resource_attributes" in "match"`
+  return onResources < actions.length
+    ? 'the rule has actions on items and on resources; split it into two rules'
+    : ''
 }

@@ -20,7 +20,7 @@ function named<T>(name: string, make: () => T): T {
   try {
     return make()
   } catch (error) {
-    throw new Error(`cannot use the rule "${name}" of transform: ${(error as Error).message}`, {
+    throw new Error(`cannot use transform rule "${name}": ${(error as Error).message}`, {
       cause: error,
     })
   }

@@ -36,7 +36,10 @@ test('an action needs what belongs to its type, and takes nothing else', () => {
     const match = '{signal_types: [logs]}'
     check(acting(`{type: ${type}, ${type}: ${how}}`, match), '')
     check(acting(`{type: ${type}}`, match), new RegExp(`of type "${type}" needs "${type}\\.\\w+"`))
-    check(acting(`{type: drop, ${type}: ${how}}`, match), new RegExp(`of type "drop" takes no "${type}"`))
+    check(
+      acting(`{type: drop, ${type}: ${how}}`, match),
+      new RegExp(`of type "drop" does not allow "${type}"`),
+    )
   }
   check(acting('{type: drop}'), '')
   check(acting('{type: drop, drop: {}}'), '')
@@ -45,15 +48,15 @@ test('an action needs what belongs to its type, and takes nothing else', () => {
 test('patterns and replacements are tried when they are read', () => {
   const replace = (how: string) => acting(`{type: replace, replace: ${how}}`)
   check(replace('{key: a, pattern: "("}'), /expected a regular expression/)
-  check(replace('{key: a, pattern: x, replacement: $1}'), /names the group \$1, which the pattern has not/)
+  check(replace('{key: a, pattern: x, replacement: $1}'), /group \$1 is not in the pattern/)
   check(
     acting('{type: replace_body, replace_body: {pattern: (x), replacement: $2}}', '{signal_types: [logs]}'),
-    /pattern of "replace_body" cannot be used: it names the group \$2/,
+    /invalid pattern in "replace_body": group \$2/,
   )
   const extract = (pattern: string) =>
     acting(`{type: extract_attributes, extract_attributes: {key: a, pattern: "${pattern}"}}`)
-  check(extract('(x)'), /it has no group with a name, such as/)
-  check(extract('(?P<n>x){3}'), /the group "n" stands in a part that it repeats/)
+  check(extract('(x)'), /no named group, such as/)
+  check(extract('(?P<n>x){3}'), /the group "n" is in a part repeated with/)
   check(extract('(?P<n>x{3})'), '')
   check(
     acting('{type: drop}', '{attributes: {a: "/(/"}}'),
@@ -65,11 +68,14 @@ test('patterns and replacements are tried when they are read', () => {
 
 test('a match that nothing can fulfil is refused', () => {
   const match = (keys: string, want: RegExp | '') => check(acting('{type: drop}', keys), want)
-  match('{metric_names: [a], span_names: [b]}', /"metric_names" asks for metrics and "span_names" for traces/)
-  match('{span_status: error, min_severity: warn}', /no item is both; make two rules/)
+  match(
+    '{metric_names: [a], span_names: [b]}',
+    /"metric_names" matches only metrics and "span_names" only traces/,
+  )
+  match('{span_status: error, min_severity: warn}', /split it into two rules/)
   match(
     '{signal_types: [logs], span_kinds: [server]}',
-    /"span_kinds" asks for traces, which "signal_types" leaves out/,
+    /"span_kinds" matches only traces, which "signal_types" excludes/,
   )
   match('{signal_types: [logs, traces], span_kinds: [server]}', '')
   match('{span_names: [a], span_kinds: [server], span_status: unset}', '')
@@ -83,17 +89,17 @@ test('a match that nothing can fulfil is refused', () => {
 
 test('an action on what an item has not is refused', () => {
   const set = '{type: set_severity, set_severity: {severity: warn}}'
-  check(acting(set), /acts on logs only; write "signal_types: \[logs\]" into "match"/)
-  check(acting(set, '{signal_types: [logs, traces]}'), /acts on logs only/)
+  check(acting(set), /works only on logs; add "signal_types: \[logs\]" to "match"/)
+  check(acting(set, '{signal_types: [logs, traces]}'), /works only on logs/)
   check(acting(set, '{min_severity: info}'), '')
   check(acting('{type: set_severity, set_severity: {severity: ""}}', '{signal_types: [logs]}'), /is empty/)
   const sample = '{type: sample, sample: {ratio: 0.1}}'
-  check(acting(sample), /acts on traces and logs only; write "signal_types: \[traces, logs\]"/)
+  check(acting(sample), /works only on traces and logs; add "signal_types: \[traces, logs\]"/)
   check(acting(sample, '{signal_types: [traces]}'), '')
   check(acting('{type: sample, sample: {ratio: 2}}', '{signal_types: [traces]}'), /a number from 0 to 1/)
   check(
     acting('{type: extract_attributes, extract_attributes: {pattern: (?P<a>b)}}', '{span_names: [a]}'),
-    /"extract_attributes" without a key acts on logs only/,
+    /"extract_attributes" without a key works only on logs/,
   )
 })
 
@@ -103,7 +109,10 @@ test('an action on resources depends on resources only', () => {
   check(acting(on, '{signal_types: [logs], resource_attributes: {a: b}}'), '')
   check(acting(on, '{attributes: {a: b}}'), /cannot depend on "attributes" of an item/)
   check(acting(on, '{span_names: [a]}'), /cannot depend on "span_names"/)
-  check(acting(`${on}, {type: drop}`), /it acts on items and on resources; make two rules/)
+  check(
+    acting(`${on}, {type: drop}`),
+    /the rule has actions on items and on resources; split it into two rules/,
+  )
   check(
     acting('{type: sample, on: resource, sample: {ratio: 1}}', '{signal_types: [logs]}'),
     /"sample" cannot act on resources/,
@@ -116,7 +125,7 @@ test('an action on resources depends on resources only', () => {
 
 test('rules need names of their own', () => {
   check('{name: r, actions: []}, {name: s, actions: []}', '')
-  check('{name: r, actions: []}, {name: r, actions: []}', /two rules have the name "r"; give each its own/)
+  check('{name: r, actions: []}, {name: r, actions: []}', /duplicate rule name "r"; give each rule its own/)
   check('{actions: []}', /the key "name" is missing/)
   check('{name: r}', /the key "actions" is missing/)
   check('{name: "", actions: []}', /text that is not empty/)

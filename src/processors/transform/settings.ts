@@ -30,15 +30,15 @@ const action = item(actionKeys, {
     const other = Object.keys(needs).find(name => name !== type && given.has(name))
     return other === undefined
       ? actionFault(settings) || undefined
-      : `an action of type "${type}" takes no "${other}"`
+      : `an action of type "${type}" does not allow "${other}"`
   },
 })
 
-const ruleKeys = branch('A rule of transformation.', {
-  name: key(someText, '', 'Name of the rule, in counters.', { required: true }),
-  enabled: key(boolean, true, 'Applies the rule.'),
+const ruleKeys = branch('A transformation rule.', {
+  name: key(someText, '', 'Name of the rule in counters.', { required: true }),
+  enabled: key(boolean, true, 'Enables the rule.'),
   match: matchKeys,
-  actions: key(list(action), [], 'What to do, in this order; with none the rule only counts.', {
+  actions: key(list(action), [], 'Actions, in this order; without actions the rule only counts.', {
     required: true,
   }),
 })
@@ -52,13 +52,13 @@ const rules: Kind<readonly RuleSettings[]> = {
     const read = anyRules.read(value, path, report)
     const twice = read?.find(({ name }, i) => read.findIndex(other => other.name === name) < i)
     if (twice === undefined) return read
-    report.problem(value.place, path, `two rules have the name "${twice.name}"; give each its own`)
+    report.problem(value.place, path, `duplicate rule name "${twice.name}"; give each rule its own`)
     return undefined
   },
 }
 
-export const transformation = branch('Changes to telemetry by rules.', {
-  enabled: key(boolean, false, 'Applies the rules.'),
+export const transformation = branch('Rules that change telemetry.', {
+  enabled: key(boolean, false, 'Enables the rules.'),
   rules: key(rules, [], 'Rules, in this order.'),
 })
 

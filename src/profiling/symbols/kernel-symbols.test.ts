@@ -92,10 +92,10 @@ test('a kernel that hides its addresses, or tells nothing, says so', () => {
     kernel.close()
   }
   check('0000000000000000 T _text\n0000000000000000 t x\n', '[kernel: addresses are hidden by kptr_restrict]')
-  check('', '[kernel: it tells no symbols]')
-  check(`${'f'.repeat(200_000)}\nzz\n\n t\nffffffff81000000 T\n`, '[kernel: it tells no symbols]')
+  check('', '[kernel: no symbols]')
+  check(`${'f'.repeat(200_000)}\nzz\n\n t\nffffffff81000000 T\n`, '[kernel: no symbols]')
   const absent = new KernelSymbols({ kallsyms: '/nowhere' })
-  assert.equal(absent.find(1), '[kernel: /nowhere cannot be read: ENOENT]')
+  assert.equal(absent.find(1), '[kernel: cannot read /nowhere: ENOENT]')
   absent.close()
 })
 

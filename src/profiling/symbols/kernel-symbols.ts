@@ -148,9 +148,9 @@ function readTable(path: string, modulesPath: string): KernelTable {
     } finally {
       closeSync(fd)
     }
-    if (reader.count === 0) fault = reader.hidden ? reasons.kernelHidden : kernelReason('it tells no symbols')
+    if (reader.count === 0) fault = reader.hidden ? reasons.kernelHidden : kernelReason('no symbols')
   } catch (error) {
-    fault = kernelReason(`${path} cannot be read: ${(error as NodeJS.ErrnoException).code ?? 'it failed'}`)
+    fault = kernelReason(`cannot read ${path}: ${(error as NodeJS.ErrnoException).code ?? 'unknown error'}`)
   }
   return new KernelTable(reader, fault, moduleEnds(modulesPath))
 }

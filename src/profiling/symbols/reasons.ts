@@ -34,7 +34,7 @@ export const reasons = {
   /** The process ended before its memory was looked at. */
   processEnded: '[process ended before it was read]',
   /** Names take memory, of which each user has a share. */
-  tooManyNames: '[name left out: this user has more names than its share]',
+  tooManyNames: '[name omitted: this user has more names than its share]',
   /** An address that no mapping of the process has. */
   noMapping: '[no mapping]',
   /** An address of the kernel that none of its symbols covers. */
@@ -55,7 +55,7 @@ export function isReason(name: string): boolean {
 /** Files of containers and of strangers have any name. */
 function fileName(path: string): string {
   const name = basename(path.replace(/ \(deleted\)$/, ''))
-  return name === '' ? 'a file without a name' : name.slice(0, 128)
+  return name === '' ? 'unnamed file' : name.slice(0, 128)
 }
 
 function bracketed(text: string): string {

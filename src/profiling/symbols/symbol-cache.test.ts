@@ -53,7 +53,7 @@ test('a file that cannot be read says why, and is opened again when it is asked 
   const before = openFiles()
   assert.equal(
     cache.of(1, { path: '/x/lib.so', buildId: '' }, () => join(scratch, 'none')),
-    '[lib.so: cannot be opened: no such file or directory]',
+    '[lib.so: cannot open: no such file or directory]',
   )
   assert.equal(
     cache.of(1, { path: '/x/a.c', buildId: '' }, () => join(scratch, 'a.c')),
@@ -73,7 +73,7 @@ test('another file at the path is not taken for the one that is meant, and a pro
   const before = openFiles()
   assert.equal(
     cache.of(1, { path: '/x/lib.so', buildId: 'ab' }, () => program),
-    '[lib.so: another file by now]',
+    '[lib.so: replaced by another file]',
   )
   assert.equal(
     cache.of(1, wanted, () => undefined),
@@ -111,7 +111,7 @@ test('a file without a build id is known again, and another one in its place is 
   cache.configure(options)
   assert.equal(
     cache.of(1, file, () => paths[1]),
-    '[app: another file by now]',
+    '[app: replaced by another file]',
   )
   assert.ok(cache.of(1, file, () => paths[0]) instanceof FileSymbols)
   cache.forget(1)

@@ -156,7 +156,7 @@ export class SymbolCache {
       fd = openSync(from, constants.O_RDONLY | constants.O_NONBLOCK)
     } catch (error) {
       const { errno } = error as NodeJS.ErrnoException
-      return unreadableReason(path, `cannot be opened: ${errno ? errnoText(Math.abs(errno)) : String(error)}`)
+      return unreadableReason(path, `cannot open: ${errno ? errnoText(Math.abs(errno)) : String(error)}`)
     }
     try {
       const elf = ElfFile.of(fd)
@@ -174,7 +174,7 @@ export class SymbolCache {
           share: 0,
         }
       closeSync(fd)
-      return unreadableReason(path, 'another file by now')
+      return unreadableReason(path, 'replaced by another file')
     } catch (error) {
       closeSync(fd)
       if (error instanceof ElfError) return unreadableReason(path, error.message)

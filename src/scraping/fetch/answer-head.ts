@@ -21,7 +21,7 @@ export interface AnswerHead {
 export function parseAnswerHead(text: string): AnswerHead | string {
   const first = lineEnd(text, 0)
   const start = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: (.*))?$/.exec(line(text, 0, first))
-  if (start === null) return 'its first line is no answer of HTTP/1.1'
+  if (start === null) return 'the first line is not an HTTP/1.1 response'
   const head = {
     status: Number(start[2]),
     reason: start[3] ?? '',
@@ -61,7 +61,7 @@ function readField(head: { -readonly [K in keyof AnswerHead]: AnswerHead[K] }, f
     case 'content-length':
       return readLength(head, value)
     case 'transfer-encoding':
-      if (value.toLowerCase() !== 'chunked' || head.chunked) return 'its Transfer-Encoding is not chunked'
+      if (value.toLowerCase() !== 'chunked' || head.chunked) return 'Transfer-Encoding is not chunked'
       head.chunked = true
       return ''
     case 'connection':
@@ -88,7 +88,7 @@ function readField(head: { -readonly [K in keyof AnswerHead]: AnswerHead[K] }, f
 function readLength(head: { length: number }, value: string): string {
   const length = /^\d{1,15}$/.test(value) ? Number(value) : -1
   if (length < 0 || (head.length >= 0 && head.length !== length))
-    return 'its Content-Length is no number, or two different ones'
+    return 'Content-Length is invalid, or appears twice with different values'
   head.length = length
   return ''
 }

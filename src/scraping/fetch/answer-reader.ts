@@ -144,13 +144,13 @@ export class AnswerReader {
       this.#fail(
         'broken',
         this.wireBytes === 0
-          ? 'it closed the connection without an answer'
-          : 'it broke off in the head of its answer',
+          ? 'the target closed the connection without a response'
+          : 'the response was cut off in its headers',
       )
     else
       this.#fail(
         'broken',
-        `it broke off after ${this.#end} bytes of the body${this.#part === 'length' ? ` of ${this.#end + this.#left}` : ''}`,
+        `the response was cut off after ${this.#end} bytes of the body${this.#part === 'length' ? ` of ${this.#end + this.#left}` : ''}`,
       )
   }
 
@@ -184,7 +184,7 @@ export class AnswerReader {
     const end = headEnd(all, Math.max(0, seen - 3), maxHeadBytes)
     if (end < 0) {
       if (all.length > maxHeadBytes)
-        this.#fail('broken', `the head of its answer is longer than ${maxHeadBytes} bytes`)
+        this.#fail('broken', `the response headers are longer than ${maxHeadBytes} bytes`)
       // A copy, for what was read lies in memory that all share.
       else this.#begun = this.#begun === undefined ? Buffer.from(all) : all
       return
@@ -203,7 +203,7 @@ export class AnswerReader {
     if (head.status < 200) {
       this.wireBytes -= rest.length
       if (head.status === 101 || ++this.#interim > maxInterim)
-        this.#fail('broken', `it answers with HTTP ${head.status} and nothing else`)
+        this.#fail('broken', `only HTTP ${head.status}, and no final response`)
       else if (rest.length > 0) this.#readHead(rest)
       return
     }
@@ -239,7 +239,7 @@ export class AnswerReader {
   #lend(bytes: number): boolean {
     const lease = this.#buffers.lease(bytes, this.#expected)
     if (lease === undefined) {
-      this.#fail('memory', 'the pages that are being read take all the memory they may; raise limits.memory')
+      this.#fail('memory', 'no memory left for pages in progress; raise limits.memory')
       return false
     }
     this.#buffer.copy(lease.buffer, 0, 0, this.#filled)
@@ -298,7 +298,7 @@ export class AnswerReader {
       while (end < this.#filled && buffer[end] !== lineFeed) end++
       if (end === this.#filled) {
         if (this.#filled - this.#next > maxChunkLine)
-          this.#fail('broken', 'a line between its chunks does not end')
+          this.#fail('broken', 'invalid chunked body: unterminated line between chunks')
         break
       }
       const from = this.#next
@@ -314,11 +314,12 @@ export class AnswerReader {
   #readLine(from: number, to: number): void {
     if (this.#part === 'size') {
       this.#left = chunkSize(this.#buffer, from, to)
-      if (this.#left < 0) this.#fail('broken', 'the size of a chunk is no number')
+      if (this.#left < 0) this.#fail('broken', 'invalid chunked body: chunk size is not a number')
       // Known before it comes.
       else if (this.#end + this.#left > this.#maxBytes) this.#tooLarge()
       else this.#part = this.#left === 0 ? 'trailer' : 'chunk'
-    } else if (to > from && this.#part === 'chunk-end') this.#fail('broken', 'a chunk is longer than it says')
+    } else if (to > from && this.#part === 'chunk-end')
+      this.#fail('broken', 'invalid chunked body: a chunk is longer than its size')
     else if (this.#part === 'chunk-end') this.#part = 'size'
     else if (to === from) {
       this.#surplus = this.#next < this.#filled
@@ -326,7 +327,7 @@ export class AnswerReader {
     } else {
       this.#trailerBytes += to - from
       if (this.#trailerBytes > maxHeadBytes)
-        this.#fail('broken', 'the lines behind its last chunk do not end')
+        this.#fail('broken', 'invalid chunked body: unterminated trailer')
     }
   }
 
@@ -379,9 +380,9 @@ const protocol = Buffer.from('HTTP/1.')
 export function foreignText(bytes: Buffer): string {
   // An alert, and a record of a handshake (RFC 8446, section 5.1).
   if ((bytes[0] === 0x15 || bytes[0] === 0x16) && bytes[1] === 0x03)
-    return 'it speaks TLS: use the scheme https'
+    return 'the target uses TLS; set scheme to https'
   // A frame SETTINGS of stream 0 (RFC 9113, section 6.5).
   if (bytes.length >= 9 && bytes[3] === 4 && bytes.readUInt32BE(5) === 0)
-    return 'it speaks HTTP/2 only (is it the port of gRPC?), and metrics are fetched over HTTP/1.1'
-  return `it answers no HTTP/1.1: ${JSON.stringify(printable(bytes.toString('latin1', 0, 160), 40))}`
+    return 'the target supports only HTTP/2 (a gRPC port?), and svc scrapes over HTTP/1.1'
+  return `not an HTTP/1.1 response: ${JSON.stringify(printable(bytes.toString('latin1', 0, 160), 40))}`
 }

@@ -89,7 +89,7 @@ export class Connection {
     })
     const reader = new AnswerReader(limits, buffers, fault => {
       this.#reader = undefined
-      if (!reader.keepsConnection) this.#lose('the answer before was its last')
+      if (!reader.keepsConnection) this.#lose('the previous response was the last on this connection')
       settle(fault)
     })
     this.#reader = reader
@@ -113,7 +113,7 @@ export class Connection {
     // Where `onread` takes the bytes, there are no such events.
     socket.on('data', (bytes: Buffer) => this.#take(bytes))
     socket.on('error', error => {
-      const cause = `the connection was lost: ${faultText(error)}`
+      const cause = `connection lost: ${faultText(error)}`
       this.#reader?.end({ type: 'broken', cause })
       this.#lose(cause)
     })
@@ -129,12 +129,12 @@ export class Connection {
 
   #take(bytes: Buffer): void {
     if (this.#reader === undefined) this.#lose(foreignText(bytes))
-    else if (!this.#reader.take(bytes)) this.#lose('more came than the answer')
+    else if (!this.#reader.take(bytes)) this.#lose('data after the end of the response')
   }
 
   #closed(): void {
     this.#reader?.closed()
-    this.#lose('it closed the connection without an answer')
+    this.#lose('the target closed the connection without a response')
   }
 
   #lose(why: string): void {

@@ -45,19 +45,19 @@ export function gunzipInto(packed: Buffer, limits: GunzipLimits, buffers: PageBu
   const noMemory = (): void =>
     finish({
       type: 'memory',
-      cause: 'the pages that are being read take all the memory they may; raise limits.memory',
+      cause: 'no memory left for pages in progress; raise limits.memory',
     })
   gunzip.on('data', (chunk: Buffer) => {
     if (over || lease === undefined) return
     const total = bytes + chunk.length
     if (total > bodyBytes) {
-      finish({ type: 'body_too_large', cause: `unpacked, the body has more than ${bodyBytes} bytes` })
+      finish({ type: 'body_too_large', cause: `the decompressed body is larger than ${bodyBytes} bytes` })
       return
     }
     if (total > innocentBytes && total > maxRatio * packed.length) {
       finish({
         type: 'bad_encoding',
-        cause: `${packed.length} bytes of gzip become more than ${maxRatio} times as many: no page is like that`,
+        cause: `${packed.length} bytes of gzip expand more than ${maxRatio} times; rejected as a decompression bomb`,
       })
       return
     }
@@ -75,10 +75,10 @@ export function gunzipInto(packed: Buffer, limits: GunzipLimits, buffers: PageBu
     bytes = total
   })
   gunzip.on('error', error =>
-    finish({ type: 'bad_encoding', cause: `its gzip cannot be read: ${error.message}` }),
+    finish({ type: 'bad_encoding', cause: `cannot decompress gzip: ${error.message}` }),
   )
   gunzip.once('end', () => finish(undefined))
   if (lease === undefined) noMemory()
   else gunzip.end(packed)
-  return { done, stop: () => finish({ type: 'stopped', cause: 'it was stopped' }) }
+  return { done, stop: () => finish({ type: 'stopped', cause: 'the scrape was cancelled' }) }
 }

@@ -22,16 +22,16 @@ test('the media type tells the format, whatever its version', () => {
 })
 
 test('what tells no format is a fault, unless there is something to fall back to', () => {
-  const hint = ': set fallback_scrape_protocol, or fix the target'
+  const hint = '; set fallback_scrape_protocol, or fix the target'
   check('', `the target sends no Content-Type${hint}`)
-  check('', 'text: the target sends no Content-Type; the page is read as text format 0.0.4', 'text')
-  check('text/html', `the target's Content-Type "text/html" is none of metrics${hint}`)
+  check('', 'text: the target sends no Content-Type; parsed as text format 0.0.4', 'text')
+  check('text/html', `Content-Type "text/html" is not a metrics format${hint}`)
   check(
     'text/html',
-    'openmetrics: the target\'s Content-Type "text/html" is none of metrics; the page is read as OpenMetrics',
+    'openmetrics: Content-Type "text/html" is not a metrics format; parsed as OpenMetrics',
     'openmetrics',
   )
-  check('text', `the target's Content-Type "text" is none of metrics${hint}`)
+  check('text', `Content-Type "text" is not a metrics format${hint}`)
   for (const text of [
     'invalid/',
     '/',
@@ -45,7 +45,7 @@ test('what tells no format is a fault, unless there is something to fall back to
     `text/plain;${' '.repeat(100_000)}x`,
   ]) {
     const verdict = formatOf(text, '')
-    assert.ok('fault' in verdict && verdict.fault.includes('cannot be read'), text)
+    assert.ok('fault' in verdict && verdict.fault.includes('invalid Content-Type'), text)
     const fallen = formatOf(text, 'text')
     assert.ok('format' in fallen && fallen.format === 'text' && fallen.guessed !== '')
   }

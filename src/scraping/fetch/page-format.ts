@@ -24,17 +24,16 @@ export function formatOf(contentType: string, fallback: PageFormat | ''): Format
   if (media === 'text/plain') return told.text
   if (media === 'application/openmetrics-text') return told.openmetrics
   if (media === 'application/vnd.google.protobuf')
-    return { fault: 'the page is in the protobuf format, which was not asked for and is not read' }
+    return { fault: 'the page is in protobuf format, which svc did not request and does not support' }
   const said = JSON.stringify(printable(contentType, 80))
   const guessed =
     contentType === ''
       ? 'the target sends no Content-Type'
       : media === undefined
-        ? `the target's Content-Type ${said} cannot be read`
-        : `the target's Content-Type ${said} is none of metrics`
-  if (fallback !== '')
-    return { format: fallback, guessed: `${guessed}; the page is read as ${names[fallback]}` }
-  return { fault: `${guessed}: set fallback_scrape_protocol, or fix the target` }
+        ? `invalid Content-Type ${said}`
+        : `Content-Type ${said} is not a metrics format`
+  if (fallback !== '') return { format: fallback, guessed: `${guessed}; parsed as ${names[fallback]}` }
+  return { fault: `${guessed}; set fallback_scrape_protocol, or fix the target` }
 }
 
 const told = {

@@ -54,7 +54,8 @@ test('a server elsewhere cannot send us to ourselves or to the secrets of a clou
     ) as string[]
     assert.match(told!, want)
   }
-  const refused = /^redirect: cannot fetch http:\/\/.*job x is redirected there from elsewhere.* 1$/
+  const refused =
+    /^redirect: cannot fetch http:\/\/.*a remote target redirects job x to an address of this host.* 1$/
   check('10.8.0.9', '127.0.0.1/page', refused)
   check('10.8.0.9', 'localhost/page', refused)
   check('10.8.0.9', '[::ffff:127.0.0.1]/page', refused)

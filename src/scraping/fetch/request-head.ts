@@ -39,8 +39,7 @@ export class RequestHead {
     this.strange = lines(ours)
     const type = options.access.authorization?.type ?? ''
     const faults = written.map(([name, value]) => headerFault(name, value))
-    if (unsendable.test(type))
-      faults.push('the type of authorization has a line break or a control character')
+    if (unsendable.test(type)) faults.push('the authorization type has a line break or a control character')
     this.fault = faults.find(fault => fault !== '') ?? ''
   }
 
@@ -102,7 +101,7 @@ export class RequestHead {
     const { owner } = this.#options
     throw new FetchError(
       'credentials',
-      `cannot use ${what} of ${owner}: a line break or control character in it fits no header`,
+      `cannot use ${what} of ${owner}: it has a line break or control character, which a header does not allow`,
     )
   }
 }
@@ -110,9 +109,8 @@ export class RequestHead {
 /** Why a header cannot be sent as it was written; '' where it can (RFC 9110, section 5). Repeats no value. */
 export function headerFault(name: string, value: string): string {
   if (!/^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}$/.test(name))
-    return `${JSON.stringify(name.slice(0, 64))} is no name of a header`
-  if (reserved.has(name.toLowerCase()))
-    return `the header ${name} shapes the request itself and cannot be set`
+    return `${JSON.stringify(name.slice(0, 64))} is not a valid header name`
+  if (reserved.has(name.toLowerCase())) return `svc sets the header ${name} itself; remove it`
   if (unsendable.test(value)) return `the value of the header ${name} has a line break or a control character`
   return ''
 }

@@ -161,10 +161,10 @@ test('what cannot be sent is told before anything is', async t => {
     await wrong({ 'X-A': 'secret\r\nX-B: c' }),
     /^settings: .*job x.* the header X-A has a line break/,
   )
-  assert.match(await wrong({ 'X A': 'b' }), /^settings: .*"X A" is no name/)
-  assert.match(await wrong({ 'content-length': '5' }), /^settings: .*shapes the request/)
+  assert.match(await wrong({ 'X A': 'b' }), /^settings: .*"X A" is not a valid header name/)
+  assert.match(await wrong({ 'content-length': '5' }), /^settings: .*svc sets the header/)
   const authorization = { type: 'X a\r\nX-B: c', credentials: { text: 'd' } }
-  assert.match(await refused(clientOf(t, url, { authorization })), /^settings: .*type of authorization/)
+  assert.match(await refused(clientOf(t, url, { authorization })), /^settings: .*authorization type/)
   assert.match(await refused(clientOf(t, 'ftp://a/')), /^settings: .*ftp/)
   assert.match(
     await refused(clientOf(t, url, { proxyUrl: 'socks5://a:b@c' })),
@@ -312,15 +312,18 @@ test('a refusal tells the status, what was said and what may be wrong', async t 
     await asked(500),
     `http_status: ${at}: HTTP 500 Internal Server Error ("error collecting metrics")`,
   )
-  assert.equal(await asked(404), `http_status: ${at}: HTTP 404 Not Found: is metrics_path of job x right?`)
-  assert.match(await asked(401), /: the target wants credentials; give job x basic_auth or authorization$/)
+  assert.equal(await asked(404), `http_status: ${at}: HTTP 404 Not Found: check metrics_path of job x`)
+  assert.match(
+    await asked(401),
+    /: the target requires credentials; set basic_auth or authorization in job x$/,
+  )
   assert.match(
     await asked(403, { authorization }),
-    /: the target wants other credentials; see authorization of job x$/,
+    /: the target rejected the credentials; check authorization of job x$/,
   )
   assert.match(
     await asked(401, { basic: { username: 'u', password: { text: 'secret' } } }),
-    /see basic_auth of job x$/,
+    /check basic_auth of job x$/,
   )
   assert.match(await asked(302), /^http_status: .*HTTP 302 Found$/)
   assert.match(await asked(204), /^http_status: .*HTTP 204/)
@@ -349,7 +352,7 @@ test('a redirect takes nothing to another origin, and nothing comes back with it
   assert.ok(home.sockets.size <= 4 && strange.sockets.size <= 2)
   assert.match(
     await refused(clientOf(t, home.url, { ...access, followRedirects: false })),
-    /^redirect: .*HTTP 301 Moved Permanently: it redirects, and follow_redirects of job x is off$/,
+    /^redirect: .*HTTP 301 Moved Permanently: redirect not followed, as follow_redirects of job x is false$/,
   )
 })
 
@@ -361,7 +364,7 @@ test('a server that is redirected to is not told who we are, and the fault says 
   const access = { basic: { username: 'u', password: { text: 'p' } } }
   assert.match(
     await refused(clientOf(t, home.url, access)),
-    /HTTP 401 Unauthorized: credentials go to the target itself/,
+    /HTTP 401 Unauthorized: svc sends credentials only to the target/,
   )
 })
 

@@ -98,7 +98,7 @@ export class TargetClient {
   async ask({ timeoutMs, stop }: { timeoutMs: number; stop?: AbortSignal }): Promise<Fetched> {
     if (typeof this.#place === 'string' || this.#fault !== '')
       throw new FetchError('settings', `cannot fetch the URL of ${this.#options.owner}: ${this.#fault}`)
-    if (this.#closed) throw failure(this.#place, 'stopped', 'nobody asks any more')
+    if (this.#closed) throw failure(this.#place, 'stopped', 'the scrape was cancelled')
     const deadline = new Deadline(timeoutMs, stop)
     try {
       return await this.#follow(this.#place, deadline, timeoutMs)
@@ -111,7 +111,7 @@ export class TargetClient {
   close(): void {
     this.#closed = true
     for (const { connection } of this.#kept.values())
-      connection.close({ type: 'stopped', cause: 'nobody asks any more' })
+      connection.close({ type: 'stopped', cause: 'the scrape was cancelled' })
     this.#kept.clear()
   }
 
@@ -127,13 +127,9 @@ export class TargetClient {
       answer.reader.release()
       const next = redirectedPlace(place, location)
       if (typeof next === 'string')
-        throw failure(place, 'redirect', `it redirects (HTTP ${answer.head.status}), and ${next}`)
+        throw failure(place, 'redirect', `invalid redirect (HTTP ${answer.head.status}): ${next}`)
       if (redirects === maxRedirects)
-        throw failure(
-          origin,
-          'redirect',
-          `it redirects more than ${maxRedirects} times, at last to ${next.shown}`,
-        )
+        throw failure(origin, 'redirect', `more than ${maxRedirects} redirects, the last to ${next.shown}`)
       // Once left, it is not trusted again: who sent us back is not the origin.
       if (next.origin !== origin.origin) isOrigin = false
       place = next
@@ -150,11 +146,11 @@ export class TargetClient {
     let own = isOrigin ? this.#head.own(place.user) : this.#head.strange
     if (typeof own !== 'string') {
       const read = await deadline.wait(own)
-      if (read === undefined) throw late('the file of the credentials cannot be read')
+      if (read === undefined) throw late('while reading the credentials file')
       own = read
     }
     const made = place.secure ? await deadline.wait(this.#tlsState(isOrigin)) : ''
-    if (made === undefined) throw late('the files of tls_config cannot be read')
+    if (made === undefined) throw late('while reading the files of tls_config')
     const key = `${isOrigin} ${place.origin}`
     let connection = this.#takeKept(key, made)
     for (;;) {
@@ -176,7 +172,7 @@ export class TargetClient {
       const isStale = fault === undefined ? isFarewell(reader.head) : reader.wireBytes === 0
       if (isStale && connection.isUsed) {
         reader.release()
-        connection.close({ type: 'broken', cause: 'it was stale' })
+        connection.close({ type: 'broken', cause: 'the connection was stale' })
         connection = undefined
         continue
       }
@@ -194,11 +190,11 @@ export class TargetClient {
     if (this.#proxy !== undefined) return
     if (isOrigin) this.#isNear = connection.isOwn || connection.isNear
     else if (connection.isNear && !this.#isNear) {
-      connection.close({ type: 'stopped', cause: 'it is not to be asked' })
+      connection.close({ type: 'stopped', cause: 'redirect not allowed' })
       throw failure(
         place,
         'redirect',
-        `${this.#options.owner} is redirected there from elsewhere, and it is an address of this host or its link; write the URL that is meant into ${this.#options.owner}`,
+        `a remote target redirects ${this.#options.owner} to an address of this host or a link-local one; set the right URL in ${this.#options.owner}`,
       )
     }
   }
@@ -210,7 +206,7 @@ export class TargetClient {
     kept.connection.onLost = undefined
     if (kept.made === made) return kept.connection
     // A certificate was renewed.
-    kept.connection.close({ type: 'stopped', cause: 'its certificate is replaced' })
+    kept.connection.close({ type: 'stopped', cause: 'the certificate changed' })
     return undefined
   }
 
@@ -219,11 +215,11 @@ export class TargetClient {
     const [oldest] = this.#kept.keys()
     const isFull = this.#closed || this.#kept.has(key)
     if (isFull) {
-      connection.close({ type: 'stopped', cause: 'it is one too many' })
+      connection.close({ type: 'stopped', cause: 'too many idle connections' })
       return
     }
     if (this.#kept.size >= maxKept && oldest !== undefined)
-      this.#kept.get(oldest)?.connection.close({ type: 'stopped', cause: 'it is one too many' })
+      this.#kept.get(oldest)?.connection.close({ type: 'stopped', cause: 'too many idle connections' })
     this.#kept.set(key, kept)
     connection.onLost = () => {
       if (this.#kept.get(key) === kept) this.#kept.delete(key)
@@ -245,7 +241,7 @@ export class TargetClient {
     } catch (error) {
       if (deadline.ended === '') throw dialFailure(place, error)
     }
-    throw ended(place, deadline, timeoutMs, 'there is no connection to it')
+    throw ended(place, deadline, timeoutMs, 'while connecting')
   }
 
   #connectionOptions(place: TargetPlace, isOrigin: boolean, timeoutMs: number): ConnectionOptions {
@@ -320,7 +316,7 @@ export class TargetClient {
       throw failure(
         place,
         'bad_encoding',
-        `its body is compressed with ${JSON.stringify(printable(encoding, 32))}, which nobody asked for`,
+        `the body is compressed with ${JSON.stringify(printable(encoding, 32))}, which svc did not request`,
       )
     }
     const limits = { bodyBytes: this.#bodyBytes, expectedBytes: withGrowth(this.#lastBytes) }
@@ -332,7 +328,7 @@ export class TargetClient {
     const packedBytes = reader.bodyBytes
     reader.release()
     if ('cause' in end) {
-      if (deadline.ended !== '') throw ended(place, deadline, timeoutMs, 'the body is being unpacked')
+      if (deadline.ended !== '') throw ended(place, deadline, timeoutMs, 'while decompressing the body')
       throw this.#fail(place, end)
     }
     this.#lastPacked = packedBytes
@@ -346,7 +342,7 @@ export class TargetClient {
   }
 
   #fail(place: TargetPlace, fault: AnswerFault | undefined): FetchError {
-    const { type, cause } = fault ?? { type: 'broken', cause: 'it gave no answer' }
+    const { type, cause } = fault ?? { type: 'broken', cause: 'no response' }
     const hint =
       type === 'body_too_large'
         ? `; body_size_limit of ${this.#options.owner} is ${this.#bodyBytes} bytes`
@@ -366,7 +362,7 @@ export class TargetClient {
       return failure(
         place,
         'redirect',
-        `${name}: it redirects, and follow_redirects of ${owner} is off`,
+        `${name}: redirect not followed, as follow_redirects of ${owner} is false`,
         status,
       )
     return failure(place, 'http_status', `${name}${said}${this.#hint(status, isOrigin)}`, status)
@@ -374,14 +370,14 @@ export class TargetClient {
 
   #hint(status: number, isOrigin: boolean): string {
     const { access, owner } = this.#options
-    if (status === 407) return `: the proxy wants other credentials; see proxy_url of ${owner}`
-    if (status === 404) return `: is metrics_path of ${owner} right?`
+    if (status === 407) return `: the proxy rejected the credentials; check proxy_url of ${owner}`
+    if (status === 404) return `: check metrics_path of ${owner}`
     if (status !== 401 && status !== 403) return ''
     if (!isOrigin && this.#head.isPrivate)
-      return `: credentials go to the target itself and not to where it redirects; write this URL into ${owner}`
-    if (access.authorization) return `: the target wants other credentials; see authorization of ${owner}`
-    if (access.basic) return `: the target wants other credentials; see basic_auth of ${owner}`
-    return `: the target wants credentials; give ${owner} basic_auth or authorization`
+      return `: svc sends credentials only to the target, not to redirects; set this URL in ${owner}`
+    if (access.authorization) return `: the target rejected the credentials; check authorization of ${owner}`
+    if (access.basic) return `: the target rejected the credentials; check basic_auth of ${owner}`
+    return `: the target requires credentials; set basic_auth or authorization in ${owner}`
   }
 }
 
@@ -411,8 +407,8 @@ function readProxy(url: string): ProxyTarget | string {
 }
 
 function progress({ head, wireBytes, bodyBytes }: AnswerReader): string {
-  if (head !== undefined) return `its body did not end, ${bodyBytes} bytes of it are here`
-  return wireBytes === 0 ? 'it does not answer' : 'the head of its answer did not end'
+  if (head !== undefined) return `while reading the body (${bodyBytes} bytes so far)`
+  return wireBytes === 0 ? 'without a response' : 'while reading the response headers'
 }
 
 function failure(place: TargetPlace, type: FetchError['type'], cause: string, status = 0): FetchError {
@@ -420,8 +416,8 @@ function failure(place: TargetPlace, type: FetchError['type'], cause: string, st
 }
 
 function ended(place: TargetPlace, { ended }: Deadline, timeoutMs: number, what: string): FetchError {
-  if (ended === 'stopped') return failure(place, 'stopped', 'it was stopped')
-  return failure(place, 'timeout', `after ${timeoutMs} ms ${what}`)
+  if (ended === 'stopped') return failure(place, 'stopped', 'the scrape was cancelled')
+  return failure(place, 'timeout', `timed out after ${timeoutMs} ms ${what}`)
 }
 
 function dialFailure(place: TargetPlace, error: unknown): FetchError {

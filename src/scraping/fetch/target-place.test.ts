@@ -61,13 +61,13 @@ test('a socket has a path of its own', () => {
     path: '/metrics',
     shown: 'unix:/run/x.sock:/metrics',
   })
-  assert.match(String(targetPlace('unix:x')), /names no socket/)
+  assert.match(String(targetPlace('unix:x')), /socket missing/)
 })
 
 test('what is no URL is told', () => {
-  assert.match(String(targetPlace('a b')), /it is no URL/)
-  assert.match(String(targetPlace('ftp://a/')), /scheme ftp is not fetched/)
-  assert.match(String(targetPlace('http://')), /no URL|no host/)
+  assert.match(String(targetPlace('a b')), /not a URL/)
+  assert.match(String(targetPlace('ftp://a/')), /scheme ftp is not supported/)
+  assert.match(String(targetPlace('http://')), /not a URL|host missing/)
 })
 
 test('a redirect is read against the place that sent it', () => {
@@ -79,12 +79,12 @@ test('a redirect is read against the place that sent it', () => {
   assert.equal(to('other?z'), 'https://a.example:8443 /x/other?z')
   assert.equal(to('//b.example/m'), 'https://b.example:443 /m')
   assert.equal(to('http://a.example:8443/m'), 'http://a.example:8443 /m')
-  assert.match(to('javascript:alert(1)'), /scheme javascript is not fetched/)
-  assert.match(to('http://['), /no URL/)
+  assert.match(to('javascript:alert(1)'), /scheme javascript is not supported/)
+  assert.match(to('http://['), /not a URL/)
   const socket = place('unix:/run/x.sock:/metrics')
   assert.equal((redirectedPlace(socket, '/m') as TargetPlace).socketPath, '/run/x.sock')
   assert.equal((redirectedPlace(socket, 'http://a/m') as TargetPlace).socketPath, '')
-  assert.match(String(redirectedPlace(socket, 'unix:/run/docker.sock:/info')), /scheme unix is not fetched/)
+  assert.match(String(redirectedPlace(socket, 'unix:/run/docker.sock:/info')), /scheme unix is not supported/)
 })
 
 test('this host is known by its addresses', () => {

@@ -34,22 +34,22 @@ export function targetPlace(text: string): TargetPlace | string {
 export function redirectedPlace(from: TargetPlace, location: string): TargetPlace | string {
   if (from.socketPath === '') {
     const base = `${from.secure ? 'https' : 'http'}://${hostPort(from.host, from.port)}${from.path}`
-    return URL.canParse(location, base) ? urlPlace(new URL(location, base).href) : 'it leads to no URL'
+    return URL.canParse(location, base) ? urlPlace(new URL(location, base).href) : 'Location is not a URL'
   }
   if (/^[a-z][\w+.-]*:|^\/\//i.test(location)) return urlPlace(location)
   const base = `http://localhost${from.path}`
-  if (!URL.canParse(location, base)) return 'it leads to no URL'
+  if (!URL.canParse(location, base)) return 'Location is not a URL'
   const { pathname, search } = new URL(location, base)
   return { ...from, path: pathname + search, shown: printable(`${from.origin}:${pathname}`, maxShown) }
 }
 
 function urlPlace(text: string): TargetPlace | string {
   const url = URL.canParse(text) ? new URL(text) : undefined
-  if (url === undefined) return 'it is no URL; write http://host:port/metrics'
+  if (url === undefined) return 'not a URL; use http://host:port/metrics'
   const secure = url.protocol === 'https:'
   if (!secure && url.protocol !== 'http:')
-    return `its scheme ${url.protocol.slice(0, -1).slice(0, 32)} is not fetched; http and https are`
-  if (url.hostname === '') return 'it names no host; write http://host:port/metrics'
+    return `scheme ${url.protocol.slice(0, -1).slice(0, 32)} is not supported; use http or https`
+  if (url.hostname === '') return 'host missing; use http://host:port/metrics'
   const host = bareHost(url.hostname)
   const port = url.port === '' ? (secure ? 443 : 80) : Number(url.port)
   return {
@@ -72,7 +72,7 @@ function socketPlace(text: string): TargetPlace | string {
   const [, socketPath, path = '/metrics'] = socketForm.exec(text) ?? []
   const url = `http://localhost${path}`
   if (socketPath === undefined || !URL.canParse(url))
-    return 'it names no socket; write unix:/path/of/socket:/metrics'
+    return 'socket missing; use unix:/path/of/socket:/metrics'
   const { pathname, search } = new URL(url)
   const origin = `unix:${socketPath}`
   return {

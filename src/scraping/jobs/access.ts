@@ -11,13 +11,13 @@ const secretText = secret(anyText)
 
 /** Why a text is no address of HTTP; '' when it is one. */
 export function urlFault(url: string): string {
-  if (!/^https?:\/\//i.test(url)) return 'it begins with neither "http://" nor "https://"'
-  return URL.canParse(url) ? '' : 'it has no host, or a port that is none'
+  if (!/^https?:\/\//i.test(url)) return 'it does not start with "http://" or "https://"'
+  return URL.canParse(url) ? '' : 'the host is missing, or the port is invalid'
 }
 
 const proxyUrl = addressThat('an http or https URL of a proxy', url => {
   if (url === '') return ''
-  return /^socks/i.test(url) ? 'svc speaks HTTP with proxies, not SOCKS' : urlFault(url)
+  return /^socks/i.test(url) ? 'svc supports HTTP proxies, not SOCKS' : urlFault(url)
 })
 
 /** What svc sets itself, and what Prometheus refuses (`ReservedHeaders`). */
@@ -30,18 +30,18 @@ const reserved = new Set(
 )
 
 function headerNameFault(name: string): string {
-  return /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/.test(name) ? '' : 'no name that a header can have'
+  return /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/.test(name) ? '' : 'not a valid header name'
 }
 
 function headerFault(name: string): string {
-  if (/^authorization$/i.test(name)) return 'write it as basic_auth or authorization'
+  if (/^authorization$/i.test(name)) return 'use basic_auth or authorization'
   return reserved.has(name.toLowerCase()) ? 'svc sets this header itself; delete it' : headerNameFault(name)
 }
 
 /** As it may stand in a header (RFC 9110, section 5.5). */
 const headerValue = secret(
   textThat('printable text on one line', text =>
-    /^[\t\x20-\x7e\x80-\xff]*$/.test(text) ? '' : 'it has a character that no header can carry',
+    /^[\t\x20-\x7e\x80-\xff]*$/.test(text) ? '' : 'it has a character that is not allowed in a header',
   ),
 )
 
@@ -50,9 +50,8 @@ const header = form(
   {
     what: 'a header (keys values, secrets)',
     check({ values = [], secrets = [], files = [] }, fault) {
-      if (files.length > 0)
-        fault('files', `svc reads no files for headers; write secrets: ["\${file:/path}"] instead`)
-      else if (values.length + secrets.length === 0) fault('', 'a header without a value; give values')
+      if (files.length > 0) fault('files', `svc reads no files for headers; use secrets: ["\${file:/path}"]`)
+      else if (values.length + secrets.length === 0) fault('', 'the header has no value; set values')
     },
   },
 )
@@ -76,28 +75,27 @@ const tls = form(
     check(written, fault) {
       for (const name of ['ca', 'cert', 'key'] as const) {
         if (!written[name]) continue
-        if (written[`${name}_file`]) fault(name, `both ${name} and ${name}_file are given; delete one`)
-        else
-          fault(name, `svc takes no certificates and keys in the text; write it to a file for ${name}_file`)
+        if (written[`${name}_file`]) fault(name, `${name} and ${name}_file are both set; delete one`)
+        else fault(name, `svc does not support inline certificates and keys; use ${name}_file`)
       }
       const [cert, key] = [written.cert_file ?? '', written.key_file ?? '']
-      if (cert !== '' && key === '') fault('cert_file', 'needs key_file beside it')
-      if (key !== '' && cert === '') fault('key_file', 'needs cert_file beside it')
+      if (cert !== '' && key === '') fault('cert_file', 'requires key_file')
+      if (key !== '' && cert === '') fault('key_file', 'requires cert_file')
       if (written.min_version === 'TLS13')
-        fault('min_version', 'svc takes TLS 1.2 and 1.3; let the target refuse 1.2, or delete the key')
+        fault('min_version', 'svc supports TLS 1.2 and 1.3; disable 1.2 on the target, or delete the key')
       if (written.max_version && written.max_version !== 'TLS13')
-        fault('max_version', 'svc takes TLS 1.2 and 1.3; delete the key')
+        fault('max_version', 'svc supports TLS 1.2 and 1.3; delete the key')
     },
   },
 )
 
 function versionFault(version: string): string {
-  return /^(TLS1[0-3])?$/.test(version) ? '' : 'write TLS12'
+  return /^(TLS1[0-3])?$/.test(version) ? '' : 'use TLS12'
 }
 
 /** Prometheus knows these keys only with a secret manager, which its server has none of. */
 function refFault(name: string): string | undefined {
-  return name.endsWith('_ref') ? `svc has no secret manager; write ${name.slice(0, -4)}_file` : undefined
+  return name.endsWith('_ref') ? `svc has no secret manager; use ${name.slice(0, -4)}_file` : undefined
 }
 
 const basicAuth = form(
@@ -112,11 +110,11 @@ const basicAuth = form(
     foreign: refFault,
     check(written, fault) {
       if (written.username && written.username_file)
-        fault('username_file', 'both username and username_file are given; delete one')
+        fault('username_file', 'username and username_file are both set; delete one')
       else if (written.username_file)
-        fault('username_file', `svc reads no file for the name; write username: "\${file:/path}" instead`)
+        fault('username_file', `svc reads no file for the user name; use username: "\${file:/path}"`)
       if (written.password && written.password_file)
-        fault('password_file', 'both password and password_file are given; delete one')
+        fault('password_file', 'password and password_file are both set; delete one')
     },
   },
 )
@@ -128,9 +126,9 @@ const authorization = form(
     foreign: refFault,
     check(written, fault) {
       if (/^\s*basic\s*$/i.test(written.type ?? ''))
-        fault('type', 'write basic_auth with username and password for this type')
+        fault('type', 'use basic_auth with username and password for this type')
       if (written.credentials && written.credentials_file)
-        fault('credentials_file', 'both credentials and credentials_file are given; delete one')
+        fault('credentials_file', 'credentials and credentials_file are both set; delete one')
     },
   },
 )
@@ -155,9 +153,9 @@ export type WrittenAccess = Written<typeof accessFields>
 /** Why a key of access cannot be taken though Prometheus knows it. */
 export function foreignAccess(name: string): string | undefined {
   if (name === 'oauth2')
-    return 'svc has no OAuth 2.0 for targets; let something else fetch the token, and name its file in authorization.credentials_file'
+    return 'svc does not support OAuth 2.0 for targets; fetch the token with another program and set authorization.credentials_file'
   if (name === 'proxy_connect_header')
-    return 'svc sends no headers to proxies; put user and password into proxy_url'
+    return 'svc sends no custom headers to proxies; put user and password into proxy_url'
   return undefined
 }
 
@@ -165,22 +163,22 @@ export function foreignAccess(name: string): string | undefined {
 export function checkAccess(written: WrittenAccess, fault: FieldFault): void {
   const bearer = written.bearer_token ? 'bearer_token' : written.bearer_token_file ? 'bearer_token_file' : ''
   if (written.bearer_token && written.bearer_token_file)
-    fault('bearer_token_file', 'both bearer_token and bearer_token_file are given; delete one')
+    fault('bearer_token_file', 'bearer_token and bearer_token_file are both set; delete one')
   const ways = [
     written.basic_auth && 'basic_auth',
     written.authorization && 'authorization',
     bearer !== '' && bearer,
   ].filter(way => typeof way === 'string')
   if (ways.length > 1)
-    fault(ways.at(-1)!, `${ways.join(' and ')} are given; a request carries one, delete the others`)
+    fault(ways.at(-1)!, `${ways.join(' and ')} are set; only one is allowed, delete the others`)
   if (written.proxy_from_environment)
-    fault('proxy_from_environment', 'svc reads no variables for the proxy of targets; write proxy_url')
+    fault('proxy_from_environment', 'svc reads no proxy environment variables for targets; use proxy_url')
   if (written.no_proxy)
     fault(
       'no_proxy',
       written.proxy_url
-        ? 'svc has one proxy for all targets of a job; give those without it a job of their own'
-        : 'without proxy_url there is nothing to exempt from; delete the key',
+        ? 'all targets of a job use its proxy; move the others to a separate job'
+        : 'no effect without proxy_url; delete the key',
     )
 }
 

@@ -29,7 +29,9 @@ const staticConfig = form(
 const fileName = textThat('a file that ends in .json, .yml or .yaml', path => {
   // As `patFileSDName` has it: a "*" only in the last part, and no further down.
   if (/^[^*]*(\*[^/]*)?\.(json|yml|yaml)$/i.test(path)) return ''
-  return path.includes('*') ? '"*" may stand in the last part of the path only' : 'only these are read'
+  return path.includes('*')
+    ? '"*" is allowed only in the last part of the path'
+    : 'other files are not supported'
 })
 
 const fileSd = form(
@@ -37,7 +39,7 @@ const fileSd = form(
   {
     what: 'the keys of file_sd_configs (files, refresh_interval)',
     check: ({ files = [] }, fault) => {
-      if (files.length === 0) fault('files', 'no file is named; give at least one')
+      if (files.length === 0) fault('files', 'is empty; add at least one file')
     },
   },
 )
@@ -50,7 +52,7 @@ const httpSd = form(
     what: 'the keys of http_sd_configs (url, refresh_interval, and those of access)',
     foreign: foreignAccess,
     check(written, fault) {
-      if (!written.url) fault('url', 'is missing: where is the list of targets?')
+      if (!written.url) fault('url', 'is missing; set the URL of the target list')
       checkAccess(written, fault)
     },
   },
@@ -66,9 +68,9 @@ const dnsSd = form(
   {
     what: 'the keys of dns_sd_configs (names, type, port, refresh_interval)',
     check({ names = [], type = 'SRV', port = 0 }, fault) {
-      if (names.length === 0) fault('names', 'no name is given; give at least one')
-      if (type !== 'SRV' && port === 0) fault('port', `is missing: records of type ${type} tell none`)
-      if (port > 65_535) fault('port', 'is at most 65535')
+      if (names.length === 0) fault('names', 'is empty; add at least one name')
+      if (type !== 'SRV' && port === 0) fault('port', `is missing; records of type ${type} have no port`)
+      if (port > 65_535) fault('port', 'must be at most 65535')
     },
   },
 )
@@ -89,13 +91,13 @@ const dockerSd = form(
     what: 'the keys of docker_sd_configs (host, port, filters, refresh_interval)',
     foreign: foreignAccess,
     check(written, fault) {
-      if (!written.host) fault('host', 'is missing; the usual one is unix:///var/run/docker.sock')
+      if (!written.host) fault('host', 'is missing; use unix:///var/run/docker.sock for the local daemon')
       else if (!/^(unix:\/\/\/|(tcp|http):\/\/[^/])/.test(written.host))
-        fault('host', 'svc reaches Docker at unix:///path, tcp://host:port or http://host:port')
-      if ((written.port ?? 0) > 65_535) fault('port', 'is at most 65535')
+        fault('host', 'use unix:///path, tcp://host:port or http://host:port')
+      if ((written.port ?? 0) > 65_535) fault('port', 'must be at most 65535')
       if (written.filters && written.filters.length > 0)
-        fault('filters', 'svc asks for all containers; write a relabel rule with action keep instead')
-      refuseAccess(written, 'svc asks Docker without credentials and TLS; delete the key', fault)
+        fault('filters', 'svc lists all containers; use a relabelling rule with action keep')
+      refuseAccess(written, 'svc connects to Docker without credentials and TLS; delete the key', fault)
     },
   },
 )
@@ -124,7 +126,7 @@ const attachMetadata = form(
   {
     what: 'the keys of attach_metadata (node)',
     check({ namespace }, fault) {
-      if (namespace) fault('namespace', 'svc joins no labels of namespaces; delete it')
+      if (namespace) fault('namespace', 'svc adds no namespace labels; delete it')
     },
   },
 )
@@ -144,15 +146,15 @@ const kubernetesSd = form(
     foreign: foreignAccess,
     check(written, fault) {
       const { role, selectors = [] } = written
-      if (role === undefined) fault('role', `is missing: one of ${roles.join(', ')}`)
+      if (role === undefined) fault('role', `is missing; use one of ${roles.join(', ')}`)
       if (written.api_server)
         fault(
           'api_server',
-          'svc finds the server in its pod, or in the file that kubeconfig_file names; delete the key, or write that one',
+          'svc uses the server of its pod or of kubeconfig_file; delete the key, or set kubeconfig_file',
         )
       refuseAccess(
         written,
-        'svc takes credentials and TLS of Kubernetes from its pod, or from the file that kubeconfig_file names; delete the key',
+        'svc uses the Kubernetes credentials and TLS settings of its pod or of kubeconfig_file; delete the key',
         fault,
       )
       for (const [i, { role: of, label, field }] of selectors.entries()) {
@@ -160,13 +162,13 @@ const kubernetesSd = form(
         if (of === undefined) fault(`${at}.role`, 'is missing')
         else if (of === role) {
           if (selectors.findIndex(other => other.role === of) < i)
-            fault(`${at}.role`, `there is a selector for ${of} already; join the two with commas`)
+            fault(`${at}.role`, `duplicate selector for ${of}; join the two with commas`)
         } else if (role && !(selectable[role] ?? []).includes(of))
           fault(`${at}.role`, `role ${role} has no selector for ${of}`)
         else if (label || field)
           fault(
             `${at}.role`,
-            `svc selects only what it finds, ${role}; write a relabel rule for what a ${of} must have`,
+            `svc supports selectors only for the role itself (${role}); use a relabelling rule for ${of}`,
           )
       }
     },
@@ -205,7 +207,7 @@ const foreignSources = new Set(
 export function foreignSource(key: string): string | undefined {
   const name = /^(\w+)_sd_configs$/.exec(key)?.[1]
   return name !== undefined && foreignSources.has(name)
-    ? `svc has no discovery of this kind; let something list the targets for http_sd_configs, or write them to a file for file_sd_configs`
+    ? `svc does not support this discovery; use http_sd_configs or file_sd_configs with a list from another program`
     : undefined
 }
 

@@ -44,7 +44,7 @@ export const anyText: FieldKind<string> = {
   ...field<string>({
     expects: 'text',
     json: { type: ['string', 'number', 'boolean', 'null'] },
-    parse: ({ text }) => (text.includes('\0') ? { why: 'it holds a NUL' } : text),
+    parse: ({ text }) => (text.includes('\0') ? { why: 'it has a NUL character' } : text),
   }),
   nothing: '',
 }
@@ -96,7 +96,7 @@ export const anyBoolean: FieldKind<boolean> = field<boolean>({
     if (typeof value === 'boolean') return value
     if (typeof value !== 'string') return undefined
     // In quotes it is text for Prometheus; the words of YAML 1.1 come as text here.
-    if (/^(true|false)$/i.test(text)) return loose ? words.get(text) : { why: `write ${text} without quotes` }
+    if (/^(true|false)$/i.test(text)) return loose ? words.get(text) : { why: `use ${text} without quotes` }
     return words.get(text.toLowerCase())
   },
 })
@@ -115,10 +115,10 @@ export function anyDuration(minMs: number): FieldKind<number> {
       const ms = durationOf(text)
       if (ms === undefined) {
         const bare = typeof value === 'number' || /^\d+$/.test(text)
-        return bare ? { why: `it has no unit; write ${text}s or ${text}ms` } : undefined
+        return bare ? { why: `no unit; use ${text}s or ${text}ms` } : undefined
       }
-      if (ms > longestMs) return { why: `svc waits ${formatDuration(longestMs)} at most` }
-      return ms !== 0 && ms < minMs ? { why: `svc takes ${formatDuration(minMs)} or more` } : ms
+      if (ms > longestMs) return { why: `the maximum is ${formatDuration(longestMs)}` }
+      return ms !== 0 && ms < minMs ? { why: `the minimum is ${formatDuration(minMs)}` } : ms
     },
     show: formatDuration,
   })
@@ -144,7 +144,7 @@ export const anySize: FieldKind<number> = field<number>({
     const bytes = parseSize(text)
     if (bytes !== undefined) return Number.isSafeInteger(bytes) ? bytes : { why: 'it is too large' }
     return /^[\d.]+\s*([kmgtp]i?)?b?$/i.test(text)
-      ? { why: 'Prometheus writes the units B, KB, MB, GB, in capitals and without a blank' }
+      ? { why: 'use the units B, KB, MB or GB, in capitals and without a space' }
       : undefined
   },
   show(bytes) {
@@ -169,7 +169,7 @@ export function guarded<T>(kind: Kind<Readonly<Record<string, T>>>): Kind<Readon
 
 /** Labels with their values. Any name is one since Prometheus 3. */
 export const labels: FieldKind<Readonly<Record<string, string>>> = map(entryText, {
-  fault: name => (name === '' ? 'a label without a name; give it one or delete it' : ''),
+  fault: name => (name === '' ? 'the label has no name; set one or delete it' : ''),
 })
 
 /** One word of a few, in capitals or not. */

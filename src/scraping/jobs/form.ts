@@ -117,8 +117,8 @@ function isNothing(value: Value): boolean {
 
 function unknownKey(near: string | undefined, names: readonly string[]): string {
   if (near !== undefined) return `unknown key; did you mean "${near}"?`
-  const known = names.length > 12 ? '' : `; known here: ${names.join(', ')}`
-  return `Prometheus has no such key here${known}`
+  const known = names.length > 12 ? '' : `; known keys: ${names.join(', ')}`
+  return `unknown key, not in Prometheus either${known}`
 }
 
 /** With what its merge keys bring: own keys first, then the maps in their order. Undefined: it is no map. */

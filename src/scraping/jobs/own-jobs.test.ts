@@ -182,16 +182,16 @@ test('own keys that contradict each other are told', () => {
   check(target('address: "a:99999"'), /expected host:port/)
   check(target('address: "::1"'), /write "\[::1\]:port"/)
   check(target('address: "unix:/run/x:y"'), /expected host:port/)
-  check(target('address: "unix:/run/x", scheme: https'), /http with sockets; delete the scheme/)
-  check(target('address: a, metrics_path: "/m?x=y"'), /write "\/m", and what follows "\?" as params/)
+  check(target('address: "unix:/run/x", scheme: https'), /only http over sockets; delete the scheme/)
+  check(target('address: a, metrics_path: "/m?x=y"'), /write "\/m", and params for the query after "\?"/)
   check(
     target('address: a, headers: {authorization: b}, bearer_token: t'),
-    /bearer_token and the header Authorization, .*; delete the other/,
+    /bearer_token and the header Authorization; .*, delete the other/,
   )
   check(target('address: a, bearer_token: t, basic_auth: {username: u}'), /delete the other/)
-  check(target('address: a, tls: {cert_file: c}'), /tls\.cert_file needs tls\.key_file beside it/)
+  check(target('address: a, tls: {cert_file: c}'), /tls\.cert_file requires tls\.key_file/)
   check(target('address: a, headers: {Host: b}'), /svc sets this header itself/)
-  check(target('address: a, labels: {"": b}'), /a label without a name/)
+  check(target('address: a, labels: {"": b}'), /the label has no name/)
   check('http_sd: [{url: ""}]', /url is empty/)
   check('file_sd: [targets.txt]', /^file_sd\[0\]: expected a file that ends in \.json/)
   check('shard: {index: -2}', /^shard\.index: expected a whole number from -1/)

@@ -239,7 +239,7 @@ test('what changes nothing is told', () => {
   }
   check(
     'extra_scrape_metrics: true',
-    /^collectors\.prometheus\.scrape_configs\[0\]\.extra_scrape_metrics changes nothing: /,
+    /^collectors\.prometheus\.scrape_configs\[0\]\.extra_scrape_metrics has no effect: /,
   )
   check(
     'enable_http2: true, scrape_protocols: [OpenMetricsText1.0.0, OpenMetricsText0.0.1, PrometheusText1.0.0, PrometheusText0.0.4]',
@@ -247,7 +247,7 @@ test('what changes nothing is told', () => {
   check('enable_http2: false, convert_classic_histograms_to_nhcb: false, native_histogram_bucket_limit: 0')
   check(
     'scrape_protocols: [PrometheusProto], scrape_native_histograms: true',
-    /_protocols changes/,
+    /_protocols has no effect/,
     /native_/,
   )
   check('fallback_scrape_protocol: OpenMetricsText1.0.0', /falls back to PrometheusText0\.0\.4/)
@@ -265,16 +265,16 @@ test('addresses that no rule changes and that are none are told, and are no erro
   }
   check(
     'static_configs: [{targets: ["a:80", "a:99999", "::1", "u:hunter2@a"]}]',
-    /scrape_configs\[0\]\.static_configs\[0\]\.targets\[1\] is not scraped: .*no port from 1 to 65535/,
+    /scrape_configs\[0\]\.static_configs\[0\]\.targets\[1\] is not scraped: .*a port that is not 1 to 65535/,
     /targets\[2\] is not scraped: .*\[::1\]:port/,
-    /targets\[3\] is not scraped: __address__ "\[REDACTED\]@a" is no host/,
+    /targets\[3\] is not scraped: __address__ "\[REDACTED\]@a" is not host:port/,
   )
-  check('scheme: https, static_configs: [{targets: ["unix:/run/x"]}]', /only http is spoken/)
+  check('scheme: https, static_configs: [{targets: ["unix:/run/x"]}]', /supports only http/)
   check('scheme: https, static_configs: [{targets: ["unix:/run/x"], labels: {__scheme__: http}}]')
   check(
     'static_configs: [{targets: ["a b"]}], relabel_configs: [{target_label: __address__, replacement: a}]',
   )
-  check('metrics_path: "/m?x=y"', /scrape_configs\[0\]\.metrics_path .*params$/)
+  check('metrics_path: "/m?x=y"', /scrape_configs\[0\]\.metrics_path .*use params for the query/)
 })
 
 test('no text makes the reader throw', () => {

@@ -39,7 +39,7 @@ const fields = {
   scrape_timeout: anyDuration(10),
   metrics_path: anyText,
   scheme: textThat('http or https', scheme =>
-    ['', 'http', 'https'].includes(scheme) ? '' : 'svc knows no other',
+    ['', 'http', 'https'].includes(scheme) ? '' : 'other schemes are not supported',
   ),
   params: guarded(map(list(entryText))),
   honor_labels: anyBoolean,
@@ -75,16 +75,16 @@ export type WrittenJob = Written<typeof fields>
 
 /** What is taken and changes nothing, by key: whether it asks for something, and what is done instead. */
 const withoutEffect: Readonly<Record<string, string>> = {
-  enable_http2: 'svc speaks HTTP/1.1 with targets',
-  scrape_protocols: 'svc asks for the text formats, OpenMetrics first',
-  scrape_failure_log_file: 'failures are in the log of svc and on its page of targets',
-  metric_name_validation_scheme: 'svc takes every name that is UTF-8',
-  metric_name_escaping_scheme: 'svc asks for names as they are',
-  extra_scrape_metrics: 'svc sends the metrics about a scrape that it has',
-  scrape_native_histograms: 'svc takes histograms with classic buckets only',
+  enable_http2: 'svc scrapes over HTTP/1.1',
+  scrape_protocols: 'svc requests the text formats, OpenMetrics first',
+  scrape_failure_log_file: 'failures are in the log of svc and at /status/targets',
+  metric_name_validation_scheme: 'svc accepts all UTF-8 names',
+  metric_name_escaping_scheme: 'svc requests unescaped names',
+  extra_scrape_metrics: 'svc always sends the same metrics about a scrape',
+  scrape_native_histograms: 'svc supports only histograms with classic buckets',
   convert_classic_histograms_to_nhcb: 'svc sends histograms with their classic buckets',
-  native_histogram_bucket_limit: 'svc takes histograms with classic buckets only',
-  native_histogram_min_bucket_factor: 'svc takes histograms with classic buckets only',
+  native_histogram_bucket_limit: 'svc supports only histograms with classic buckets',
+  native_histogram_min_bucket_factor: 'svc supports only histograms with classic buckets',
 }
 
 /** What these keys say where they ask for nothing else than is done. */
@@ -100,26 +100,25 @@ function check(written: WrittenJob, fault: FieldFault): void {
   if (!written.job_name)
     fault(
       written.job_name === '' ? 'job_name' : '',
-      'job_name is missing or empty; give each job a name of its own',
+      'job_name is missing or empty; give each job its own name',
     )
   const protocols = written.scrape_protocols ?? []
-  if (new Set(protocols).size < protocols.length)
-    fault('scrape_protocols', 'one stands twice in the list; delete one')
-  if ((written.body_size_limit ?? 0) > largestBody) fault('body_size_limit', 'svc reads pages of 1GB at most')
+  if (new Set(protocols).size < protocols.length) fault('scrape_protocols', 'duplicate entry; delete one')
+  if ((written.body_size_limit ?? 0) > largestBody) fault('body_size_limit', 'the maximum is 1GB')
   checkAccess(written, fault)
   if ((written.relabel_configs ?? []).length > 0) return
   for (const [i, { targets = [] }] of (written.static_configs ?? []).entries()) {
     for (const [j, address] of targets.entries()) {
       const at = `static_configs[${i}].targets[${j}]`
-      if (address === '') fault(at, 'is empty; write host:port')
+      if (address === '') fault(at, 'is empty; use host:port')
       else if (address.includes('/') && !address.startsWith('unix:'))
-        fault(at, 'a target is host:port; write the scheme as scheme and the path as metrics_path')
+        fault(at, 'a target is host:port; set scheme and metrics_path for the rest')
     }
   }
 }
 
 const scrapeConfig = form(fields, {
-  what: 'a scrape configuration of Prometheus',
+  what: 'a Prometheus scrape configuration',
   foreign: name => foreignAccess(name) ?? foreignSource(name),
   check,
 })
@@ -129,7 +128,7 @@ const anyConfigs = list(scrapeConfig)
 /** The list; names of jobs differ. */
 export const scrapeConfigs: Kind<readonly WrittenJob[]> = {
   ...anyConfigs,
-  expects: 'a list of scrape configurations of Prometheus',
+  expects: 'a list of Prometheus scrape configurations',
   read(value, key, report) {
     const read = anyConfigs.read(value, key, report)
     const names = new Map<string, number>()
@@ -140,7 +139,7 @@ export const scrapeConfigs: Kind<readonly WrittenJob[]> = {
       if (first === undefined) names.set(name, i)
       else {
         good = false
-        const message = `${key}[${first}] has the name "${name}", too; give each job a name of its own`
+        const message = `duplicate job name "${name}", already used by ${key}[${first}]; give each job its own name`
         report.problem(placeOf(job, 'job_name') ?? value.place, `${key}[${i}].job_name`, message)
       }
     }
@@ -161,8 +160,8 @@ export function jobOf(
   if (timeoutMs > intervalMs)
     faults.push({
       path: `${at}.scrape_timeout`,
-      message: `is ${formatDuration(timeoutMs)}, and the interval is ${formatDuration(intervalMs)}${written.scrape_interval ? '' : ` (${root}.scrape_interval)`}`,
-      hint: 'a scrape must end before the next; make it shorter',
+      message: `is ${formatDuration(timeoutMs)}, longer than the interval of ${formatDuration(intervalMs)}${written.scrape_interval ? '' : ` (${root}.scrape_interval)`}`,
+      hint: 'set a timeout that is not longer than the interval',
       place: placeOf(written, 'scrape_timeout'),
     })
   const usual = usualLimits(defaults)
@@ -217,20 +216,20 @@ function notesOf(written: WrittenJob, at: string): string[] {
   for (const [name, value] of Object.entries(written)) {
     const instead = withoutEffect[name]
     const asks = value !== false && value !== 0 && value !== '' && !isSame(name, value)
-    if (instead !== undefined && asks) notes.push(`${at}.${name} changes nothing: ${instead}`)
+    if (instead !== undefined && asks) notes.push(`${at}.${name} has no effect: ${instead}`)
   }
   const fallback = written.fallback_scrape_protocol
   if (fallback !== undefined && fallback !== 'PrometheusText0.0.4')
-    notes.push(`${at}.fallback_scrape_protocol changes nothing: svc falls back to PrometheusText0.0.4`)
+    notes.push(`${at}.fallback_scrape_protocol has no effect: svc falls back to PrometheusText0.0.4`)
   if (/^TLS1[01]$/.test(written.tls_config?.min_version ?? ''))
-    notes.push(`${at}.tls_config.min_version changes nothing: svc takes TLS 1.2 and 1.3`)
+    notes.push(`${at}.tls_config.min_version has no effect: svc supports TLS 1.2 and 1.3`)
   if (written.metrics_path?.includes('?'))
-    notes.push(`${at}.metrics_path asks for "%3F", as with Prometheus: write what follows "?" as params`)
+    notes.push(`${at}.metrics_path requests "%3F", as in Prometheus; use params for the query after "?"`)
   notes.push(...addressNotes(written, at))
   for (const [i, docker] of (written.docker_sd_configs ?? []).entries()) {
     if (docker.match_first_network === false)
       notes.push(
-        `${at}.docker_sd_configs[${i}].match_first_network changes nothing: svc takes the first network`,
+        `${at}.docker_sd_configs[${i}].match_first_network has no effect: svc uses the first network`,
       )
   }
   return notes

@@ -27,7 +27,7 @@ const reserved =
 
 const headers = map(text({ expects: 'printable ASCII text on one line', pattern: /^[\x20-\x7e]*$/ }), {
   fault(name) {
-    if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/.test(name)) return 'not a name that a header can have'
+    if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/.test(name)) return 'not a valid header name'
     return reserved.test(name) ? 'svc sets this header itself' : ''
   },
 })
@@ -39,11 +39,11 @@ const access = {
     password: key(text(), '', 'Password.', { secret: true }),
   }),
   bearer_token: key(text(), '', 'Bearer token.', { secret: true }),
-  tls: branch('TLS towards the target.', {
-    ca_file: key(certificatesFile, '', 'PEM file of the authorities that are trusted.'),
-    cert_file: key(certificatesFile, '', 'PEM file of the certificate to show.'),
-    key_file: key(keyFile, '', 'PEM file of its private key.'),
-    server_name: key(text(), '', 'Name that the target’s certificate must carry.'),
+  tls: branch('TLS to the target.', {
+    ca_file: key(certificatesFile, '', 'PEM file of trusted certificate authorities.'),
+    cert_file: key(certificatesFile, '', 'PEM file of the client certificate.'),
+    key_file: key(keyFile, '', 'PEM file of the client key.'),
+    server_name: key(text(), '', 'Expected name in the target’s certificate.'),
     insecure_skip_verify: key(boolean, false, 'Accepts any certificate.'),
   }),
 } as const
@@ -67,10 +67,10 @@ function accessFault({
     Object.keys(own).some(name => /^authorization$/i.test(name)) && 'the header Authorization',
   ].filter(way => typeof way === 'string')
   if (ways.length > 1)
-    return `has ${ways.join(' and ')}, and a request carries one of them; delete the ${ways.length > 2 ? 'others' : 'other'}`
+    return `has ${ways.join(' and ')}; only one is allowed, delete the ${ways.length > 2 ? 'others' : 'other'}`
   if ((tls.cert_file === '') === (tls.key_file === '')) return undefined
   const [has, lacks] = tls.key_file === '' ? ['cert_file', 'key_file'] : ['key_file', 'cert_file']
-  return `tls.${has} needs tls.${lacks} beside it`
+  return `tls.${has} requires tls.${lacks}`
 }
 
 /** Host and port, a host alone, or a socket. */
@@ -79,7 +79,7 @@ const address = text({
   valid: written => addressFault(written, 'http') === '',
   leak: written =>
     written.includes('@')
-      ? 'expected host:port, found a value that is not shown because it may hold a password; write that as basic_auth'
+      ? 'expected host:port, found a value that is not shown because it may have a password; use basic_auth for that'
       : undefined,
   hint({ text: written }) {
     const host = /^https?:\/\/([^/?#\s]+)/i.exec(written)?.[1]
@@ -89,11 +89,11 @@ const address = text({
 })
 
 const metricsPath = text({
-  expects: 'a path that begins with "/", without "?"',
+  expects: 'a path that starts with "/", without "?"',
   pattern: /^\/[^?]*$/,
   hint({ text: written }) {
     const before = /^(\/[^?]*)\?/.exec(written)?.[1]
-    return before === undefined ? undefined : `"${before}", and what follows "?" as params`
+    return before === undefined ? undefined : `"${before}", and params for the query after "?"`
   },
 })
 
@@ -104,25 +104,25 @@ const target = item(
     metrics_path: key(metricsPath, '/metrics', 'Path of the metrics.'),
     scheme: key(choice(['http', 'https']), 'http', 'Scheme.'),
     params: key(guarded(map(text())), {}, 'Query parameters.'),
-    labels: key(labels, {}, 'Labels that every series gets.'),
+    labels: key(labels, {}, 'Labels added to every series.'),
     ...access,
   }),
   {
     fault: each =>
       each.scheme === 'https' && each.address.startsWith('unix:')
-        ? 'has scheme https, and svc speaks http with sockets; delete the scheme'
+        ? 'has scheme https, but svc supports only http over sockets; delete the scheme'
         : accessFault(each),
   },
 )
 
 const httpSd = item(
-  branch('A source of targets over HTTP.', {
-    url: key(url, '', 'Where the list of targets is.', { required: true }),
+  branch('A target list over HTTP.', {
+    url: key(url, '', 'URL of the target list.', { required: true }),
     refresh_interval: key(duration({ min: 1000 }), 60_000, 'Time between two requests.'),
     ...access,
   }),
   {
-    fault: each => (each.url === '' ? 'url is empty; write where the list of targets is' : accessFault(each)),
+    fault: each => (each.url === '' ? 'url is empty; set the URL of the target list' : accessFault(each)),
   },
 )
 
@@ -131,10 +131,10 @@ const kubernetesSd = item(
     role: key(
       choice(['pod', 'service', 'endpoints', 'endpointslice', 'node', 'ingress']),
       'pod',
-      'Kind of object that is a target.',
+      'Kind of object to scrape.',
     ),
     namespaces: key(list(someText), [], 'Namespaces; empty for all.'),
-    label_selector: key(text(), '', 'Labels that objects must have.'),
+    label_selector: key(text(), '', 'Label selector of the objects.'),
   }),
 )
 
@@ -145,62 +145,58 @@ const fileName = text({
 
 /** Scraping of targets, under `collectors.prometheus`. */
 export const scraping = branch('Scraping of Prometheus targets.', {
-  enabled: key(boolean, true, 'Scrapes targets; without targets or discovery nothing runs.'),
+  enabled: key(boolean, true, 'Scrapes targets. Nothing runs without targets or discovery.'),
   scrape_interval: key(duration({ min: 100 }), 30_000, 'Time between two scrapes of a target.'),
-  scrape_timeout: key(duration({ min: 10 }), 10_000, 'Longest time that a scrape may take.'),
-  sample_limit: key(
-    count,
-    0,
-    'Most samples of one scrape, which fails where there are more; 0 for no limit.',
-  ),
+  scrape_timeout: key(duration({ min: 10 }), 10_000, 'Timeout of a scrape.'),
+  sample_limit: key(count, 0, 'Maximum samples of one scrape; a scrape with more fails. 0 for no limit.'),
   body_size_limit: key(
     size({ min: 1024, max: 1024 * Mi }),
     64 * Mi,
-    'Largest response, as it is after decompression.',
+    'Maximum size of a response, after decompression.',
   ),
   honor_labels: key(
     boolean,
     false,
-    'Keeps labels of the target where they clash with its own; otherwise the target’s get the prefix `exported_`.',
+    'Keeps labels of the target that conflict with labels of svc; otherwise the target’s labels get the prefix `exported_`.',
   ),
   honor_timestamps: key(boolean, true, 'Keeps timestamps of the target.'),
   lenient: key(
     boolean,
     false,
-    'Leaves out lines that cannot be read, and tells them; otherwise one such line fails the scrape, as in Prometheus.',
+    'Skips and reports invalid lines; otherwise one invalid line fails the scrape, as in Prometheus.',
   ),
-  external_labels: key(labels, {}, 'Labels that every series gets that has none of that name.'),
+  external_labels: key(labels, {}, 'Labels added to every series without a label of that name.'),
   metric_relabel_configs: key(
     relabelRules,
     [],
-    'Rules of Prometheus’ relabelling for the series of `targets`, `file_sd`, `http_sd` and `kubernetes_sd`.',
+    'Prometheus relabelling rules for the series of `targets`, `file_sd`, `http_sd` and `kubernetes_sd`.',
   ),
   targets: key(list(target), [], 'Targets.'),
   file_sd: key(
     list(fileName),
     [],
-    'Files with targets, JSON or YAML; the last part of a path may contain `*`. Relative ones begin where svc was started.',
+    'Files with targets, JSON or YAML; the last part of a path may contain `*`. Relative paths start at the working directory of svc.',
   ),
   http_sd: key(
     list(httpSd),
     [],
-    'Sources of targets over HTTP. What a source is asked with is not sent to the targets.',
+    'Target lists over HTTP. Their headers and credentials are not sent to the targets.',
   ),
   kubernetes_sd: key(
     list(kubernetesSd),
     [],
-    'Targets from Kubernetes: objects with the annotation `prometheus.io/scrape: "true"`, and `prometheus.io/port`, `path`, `scheme` and `param_<name>` where they differ from the usual. Of `endpoints` and `endpointslice` the annotations of their service count.',
+    'Targets from Kubernetes: objects with the annotation `prometheus.io/scrape: "true"`, and optionally `prometheus.io/port`, `path`, `scheme` and `param_<name>`. For `endpoints` and `endpointslice`, the annotations of their service apply.',
   ),
   scrape_configs: key(
     scrapeConfigs,
     [],
-    'Scrape configurations in Prometheus’ own form, as they are. What they leave out is as the keys above say; paths of files begin where the configuration file is; in relabelling rules no variables are replaced, for `$` names groups there.',
+    'Prometheus scrape configurations, unchanged. The keys above are the defaults; file paths are relative to the configuration file; variables are not replaced in relabelling rules, where `$` refers to groups.',
   ),
-  shard: branch('Sharing targets between several agents.', {
+  shard: branch('Distribution of targets among several agents.', {
     index: key(
       integer({ min: -1, max: 9999 }),
       0,
-      'Number of this agent, from 0; -1 takes it from the end of the pod’s name, which a StatefulSet numbers.',
+      'Index of this agent, from 0; -1 for the number at the end of the pod name, as in a StatefulSet.',
     ),
     count: key(integer({ min: 1, max: 10_000 }), 1, 'Number of agents.'),
     replicas: key(integer({ min: 1, max: 100 }), 1, 'Agents that scrape the same target.'),

@@ -23,15 +23,15 @@ export function readGroup(
 ): TargetGroup {
   const where = `group ${at + 1}`
   if (at >= maxGroups) throw new Error(`it has more than ${maxGroups} groups`)
-  if (!isObject(value)) throw new Error(`${where} is no object with "targets"`)
+  if (!isObject(value)) throw new Error(`${where} is not an object with "targets"`)
   for (const key of Object.keys(value))
     if (!known.has(key)) throw new Error(`${where} has the unknown key "${key.slice(0, 64)}"`)
   const targets = isNothing(value.targets) ? [] : value.targets
   const labels = isNothing(value.labels) ? {} : value.labels
-  if (!Array.isArray(targets)) throw new Error(`"targets" of ${where} is no list`)
+  if (!Array.isArray(targets)) throw new Error(`"targets" of ${where} is not a list`)
   if (targets.length > maxTargets) throw new Error(`${where} has more than ${maxTargets} targets`)
   const read = targets.map((target, place) => {
-    if (typeof target !== 'string') throw new Error(`target ${place + 1} of ${where} is no text`)
+    if (typeof target !== 'string') throw new Error(`target ${place + 1} of ${where} is not a string`)
     refuseSocket(target, `target ${place + 1} of ${where}`, origin)
     return new Map([['__address__', target]])
   })
@@ -45,7 +45,9 @@ function isNothing(value: unknown): boolean {
 
 function refuseSocket(address: string, what: string, origin: ListOrigin): void {
   if (origin === 'foreign' && address.startsWith('unix:'))
-    throw new Error(`${what} is a Unix socket, which only the configuration and files of this host may name`)
+    throw new Error(
+      `${what} is a Unix socket; sockets are allowed only in the configuration and files of this host`,
+    )
 }
 
 function readLabels(
@@ -53,13 +55,13 @@ function readLabels(
   where: string,
   extra: ReadonlyMap<string, string>,
 ): ReadonlyMap<string, string> {
-  if (!isObject(value)) throw new Error(`"labels" of ${where} is no object`)
+  if (!isObject(value)) throw new Error(`"labels" of ${where} is not an object`)
   const entries = Object.entries(value)
   if (entries.length > maxLabels) throw new Error(`${where} has more than ${maxLabels} labels`)
   const labels = new Map<string, string>()
   for (const [name, text] of entries) {
     if (name === '') throw new Error(`a label of ${where} has no name`)
-    if (typeof text !== 'string') throw new Error(`label "${name.slice(0, 64)}" of ${where} is no text`)
+    if (typeof text !== 'string') throw new Error(`label "${name.slice(0, 64)}" of ${where} is not a string`)
     labels.set(name, text)
   }
   for (const [name, text] of extra) labels.set(name, text)

@@ -38,18 +38,18 @@ export async function* jsonElements(bytes: Buffer): AsyncIterableIterator<unknow
       depth++
       if (depth > maxDepth) throw new Error(`it is nested more than ${maxDepth} deep`)
       if (depth === 1) {
-        if (byte !== 0x5b || !isBetween(bytes, 0, at, space)) throw new Error('it is no list')
+        if (byte !== 0x5b || !isBetween(bytes, 0, at, space)) throw new Error('not a list')
         after = at + 1
       } else if (depth === 2) {
         if (!isBetween(bytes, after, at, count++ === 0 ? space : separator))
-          throw new Error('an element of the list is no object')
+          throw new Error('an element of the list is not an object')
         start = at
       }
     } else if (byte === 0x7d || byte === 0x5d) {
       depth--
       if (depth === 1 && start >= 0) {
         if (at - start >= maxElementBytes)
-          throw new Error(`element ${count} of the list is larger than ${maxElementBytes} bytes; divide it`)
+          throw new Error(`element ${count} of the list is larger than ${maxElementBytes} bytes; split it`)
         yield parse(bytes, start, at + 1)
         after = at + 1
         start = -1
@@ -57,14 +57,13 @@ export async function* jsonElements(bytes: Buffer): AsyncIterableIterator<unknow
         if (rest) await rest
       } else if (depth === 0) {
         if (byte !== 0x5d || !isBetween(bytes, after, at, space))
-          throw new Error('an element of the list is no object')
-        if (bytes.toString('latin1', at + 1).trim() !== '')
-          throw new Error('something stands behind the list')
+          throw new Error('an element of the list is not an object')
+        if (bytes.toString('latin1', at + 1).trim() !== '') throw new Error('text after the end of the list')
         return
       }
     }
   }
-  throw new Error('it ends in the middle')
+  throw new Error('the list is truncated')
 }
 
 function isBetween(bytes: Buffer, start: number, end: number, what: RegExp): boolean {
@@ -75,11 +74,11 @@ function parse(bytes: Buffer, start: number, end: number): unknown {
   try {
     return JSON.parse(bytes.toString('utf8', start, end))
   } catch (error) {
-    throw new Error(`it is no JSON: ${(error as Error).message}`, { cause: error })
+    throw new Error(`not JSON: ${(error as Error).message}`, { cause: error })
   }
 }
 
 function listOf(value: unknown): readonly unknown[] {
-  if (!Array.isArray(value)) throw new Error('it is no list')
+  if (!Array.isArray(value)) throw new Error('not a list')
   return value
 }

@@ -102,7 +102,7 @@ test('a large list of URLs in YAML is divided, and what cannot be is not read at
     (_, i) => `- targets: [h${i}]\n  labels: {u: 'x?a&b=*'}\n`,
   ).join('')
   assert.equal((await fromYaml(groups)).length, 20_000)
-  const refused = /^what begins at line 1 is too large to be read at once; write it as JSON/
+  const refused = /^the part from line 1 is too large; use JSON/
   assert.match(String(await fromYaml(`- &a {targets: [x]}\n${groups}`)), refused)
   assert.match(String(await fromYaml(`[${'{targets: [x]},'.repeat(50_000)}]`)), refused)
 })
@@ -114,7 +114,7 @@ test('depth and size of an element have their bounds', async () => {
   const large = `[{},{"targets":["${'x'.repeat(4 * 1024 * 1024)}"]}]`
   assert.match(
     String(await fromJson(large)),
-    /^element 2 of the list is larger than 4194304 bytes; divide it$/,
+    /^element 2 of the list is larger than 4194304 bytes; split it$/,
   )
 })
 

@@ -93,7 +93,7 @@ export class ToldGroups {
     if (this.lastAtMs.size >= rememberedFaults) this.lastAtMs.clear()
     this.lastAtMs.set(reason, now)
     if (isKnown || this.closed) return
-    this.options.log.warn('targets cannot be discovered, the last known ones stay', {
+    this.options.log.warn('target discovery failed; keeping the last known targets', {
       source: this.kind,
       reason,
       hint,
@@ -135,8 +135,8 @@ export class ToldGroups {
 
 function tooMany(leftOut: number): SourceFault {
   return {
-    reason: `there are more than ${maxTargets} targets, ${leftOut} of them are left out`,
-    hint: 'divide them among several entries, or narrow them down by namespaces and selectors',
+    reason: `more than ${maxTargets} targets; ${leftOut} are left out`,
+    hint: 'split them into several entries, or use narrower namespaces and selectors',
   }
 }
 

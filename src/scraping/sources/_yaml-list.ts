@@ -21,20 +21,20 @@ export async function* yamlElements(text: string): AsyncIterableIterator<unknown
   const listOf = (part: string, firstLine: number): readonly unknown[] => {
     if (part.length > maxPartChars)
       throw new Error(
-        `what begins at line ${firstLine + 1} is too large to be read at once; write it as JSON, or as smaller groups, each from a "- " at the margin, without anchors, aliases and tags`,
+        `the part from line ${firstLine + 1} is too large; use JSON, or smaller groups that each start with an unindented "- ", without anchors, aliases and tags`,
       )
     if (isTooMuch(new Lexer().lex(part)))
-      throw new Error(`${tooManyTokens} in what begins at line ${firstLine + 1}; make it smaller`)
+      throw new Error(`${tooManyTokens} in the part from line ${firstLine + 1}; make it smaller`)
     let value: unknown
     try {
       value = withoutStacks(() =>
         parse(part, { schema: 'failsafe', merge: true, stringKeys: true, logLevel: 'error' }),
       )
     } catch (error) {
-      throw new Error(`it is no YAML: ${faultText(error, firstLine)}`, { cause: error })
+      throw new Error(`not YAML: ${faultText(error, firstLine)}`, { cause: error })
     }
     if (value === null || value === '') return []
-    if (!Array.isArray(value)) throw new Error('it is no list')
+    if (!Array.isArray(value)) throw new Error('not a list')
     return value
   }
   const turn = new Turn(1)

@@ -100,7 +100,7 @@ export class DnsTargets implements TargetSource {
     const isFailed = await Promise.all(names.map(name => this.askFor(name, resolver, search)))
     if (this.stopping.signal.aborted) return
     if (isFailed.every(each => !each)) this.told.known()
-    else throw new Error('not all names could be asked for')
+    else throw new Error('some lookups failed')
   }
 
   /** Whether it failed. */
@@ -125,7 +125,7 @@ export class DnsTargets implements TargetSource {
     }
     this.told.report(name, {
       reason: `cannot look up the ${type} records of ${name}: ${causeOf(fault, resolver)}`,
-      hint: `look whether the servers in ${resolverFile} answer, and the name in dns_sd is right`,
+      hint: `check that the servers in ${resolverFile} answer, and that the name in dns_sd is correct`,
     })
     return true
   }

@@ -133,8 +133,8 @@ test('containers are targets by their ports and networks', async t => {
     assert.equal(told.targets.length, 4)
   }
   await check(undefined, /HTTP 500 to \/v1\.41\/containers\/json: no/)
-  await check('[{', /it is no JSON/)
-  await check({}, /it is no list/)
+  await check('[{', /not JSON/)
+  await check({}, /not a list/)
   answers['/containers/json'] = [7, null, {}, { Id: 'x', Names: 7 }, { Id: 'y', Names: ['/y'], Ports: 'z' }]
   await told.has('', source)
   assert.equal(source.state.connected, true)
@@ -149,7 +149,7 @@ test('what is no daemon has a reason and a hint', async t => {
   await check('ssh://host', /svc does not support ssh/, /unix:\/\/\/run\/svc\/far\.sock/)
   await check('unix:///nowhere/docker.sock', /ENOENT|no such/i, /start Docker/)
   const { host } = await daemon(t, { '/version': { ApiVersion: 7 } })
-  await check(host, /does not speak the Engine API/, /is a Docker daemon that answers/)
+  await check(host, /not the Docker Engine API/, /a running Docker daemon/)
 })
 
 test('a real daemon tells its containers', { skip: withoutDocker }, async t => {

@@ -45,7 +45,7 @@ class DockerTargets implements TargetSource {
     const address = parseDockerAddress(host)
     if ('instead' in address) {
       this.told.report('', {
-        reason: `cannot ask the Docker daemon at "${shownDockerAddress(host)}": ${address.reason}`,
+        reason: `cannot query the Docker daemon at "${shownDockerAddress(host)}": ${address.reason}`,
         hint: `set host of docker_sd to ${address.instead}`,
       })
       return
@@ -56,7 +56,7 @@ class DockerTargets implements TargetSource {
     const ask = () => this.ask(client)
     const failed = (error: unknown) =>
       this.told.report('', {
-        reason: `cannot ask the Docker daemon at ${host}: ${(error as Error).message}`,
+        reason: `cannot query the Docker daemon at ${host}: ${(error as Error).message}`,
         hint: hintOf(error, host),
       })
     void refresh(this.settings.refreshMs, this.stopping.signal, ask, failed)
@@ -102,10 +102,10 @@ export const dockerSource: SourceKind<'docker'> = {
 
 function hintOf(error: unknown, host: string): string {
   const { code = '', status = 0 } = error instanceof EngineError ? error : {}
-  if (code === 'EACCES') return `let svc read and write ${host}, as by the group docker`
+  if (code === 'EACCES') return `give svc read and write access to ${host}, for example by the group docker`
   if (code === 'ENOENT' || code === 'ECONNREFUSED') return 'start Docker, or correct host of docker_sd'
-  if (status > 0) return 'look into the log of the daemon'
-  return 'look whether host of docker_sd is a Docker daemon that answers'
+  if (status > 0) return 'check the log of the daemon'
+  return 'check that host of docker_sd is the address of a running Docker daemon'
 }
 
 /** Undefined: it has no name, or no address. */

@@ -143,8 +143,8 @@ class FileTargets implements TargetSource {
         this.told.report(directory, undefined)
       } catch (error) {
         this.told.report(directory, {
-          reason: `cannot look for files of targets in ${directory}: ${directoryCause(error)}`,
-          hint: `make ${directory} a directory that svc may read, or correct the files of file_sd`,
+          reason: `cannot find target files in ${directory}: ${directoryCause(error)}`,
+          hint: `make ${directory} a directory that svc can read, or correct the files of file_sd`,
         })
         for (const each of this.stamps.keys()) if (dirname(each) === directory) paths.add(each)
       }
@@ -154,8 +154,8 @@ class FileTargets implements TargetSource {
       'files',
       isTooMany
         ? {
-            reason: `more than ${maxFiles} files of targets are named, and the others are left out`,
-            hint: 'put more targets into each file',
+            reason: `more than ${maxFiles} target files; the rest are left out`,
+            hint: 'put more targets in each file',
           }
         : undefined,
     )
@@ -189,10 +189,10 @@ class FileTargets implements TargetSource {
     const hint =
       error.code === undefined
         ? `correct ${path}`
-        : `${isThere ? `make ${path} readable for svc` : `write ${path}`}, or correct file_sd`
+        : `${isThere ? `make ${path} readable for svc` : `create ${path}`}, or correct file_sd`
     this.told.report(path, {
       reason: `cannot read targets from ${path}: ${cause}`,
-      hint: kept === 0 ? hint : `${hint}; until then its ${kept} targets from before stay`,
+      hint: kept === 0 ? hint : `${hint}; until then svc keeps its last ${kept} targets`,
     })
   }
 
@@ -226,7 +226,7 @@ async function readGroups(path: string): Promise<readonly TargetGroup[]> {
 
 async function readBytes(path: string): Promise<Buffer> {
   const bytes = await readSmallFile(path, maxFileBytes)
-  if (bytes.length === 0) throw new Error('it is empty; a file without targets says []')
+  if (bytes.length === 0) throw new Error('the file is empty; use [] for no targets')
   return bytes
 }
 
@@ -237,9 +237,5 @@ function nameFilter(name: string): RegExp {
 
 function directoryCause(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException
-  return code === 'ENOENT'
-    ? 'there is no such directory'
-    : code === 'EACCES'
-      ? 'svc may not read it'
-      : message
+  return code === 'ENOENT' ? 'no such directory' : code === 'EACCES' ? 'permission denied' : message
 }

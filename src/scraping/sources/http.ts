@@ -68,7 +68,7 @@ class HttpTargets implements TargetSource {
         error instanceof FetchError
           ? error.message
           : `cannot use the targets of ${shown(url)}: ${(error as Error).message}`,
-      hint: 'look whether the service of http_sd runs, and what it answers there',
+      hint: 'check that the service of http_sd runs, and its response at this URL',
     })
   }
 
@@ -77,9 +77,7 @@ class HttpTargets implements TargetSource {
     const extra = new Map([['__meta_url', withoutUser(url)], ...more])
     const groups = await this.read(url, async (body, contentType) => {
       if (!jsonType.test(contentType.trim()))
-        throw new Error(
-          `its content type is "${contentType.slice(0, 100)}", and application/json is expected`,
-        )
+        throw new Error(`expected content type application/json, got "${contentType.slice(0, 100)}"`)
       const read: TargetGroup[] = []
       for await (const element of jsonElements(body))
         read.push(readGroup(element, read.length, `${withoutUser(url)}:${read.length}`, extra, 'foreign'))
@@ -133,10 +131,10 @@ class HttpTargets implements TargetSource {
     const { url } = this.settings
     const jobs = await this.read(jobsUrl(url), async body => {
       const answer = parseObject(body)
-      if (answer === undefined) throw new Error('its list of jobs is no JSON object')
+      if (answer === undefined) throw new Error('the job list is not a JSON object')
       return Object.keys(answer)
     })
-    if (jobs.length > maxJobs) throw new Error(`it has more than ${maxJobs} jobs`)
+    if (jobs.length > maxJobs) throw new Error(`more than ${maxJobs} jobs`)
     const ofJob = (job: string) => url.replaceAll(jobWord, encodeURIComponent(job))
     this.keepClients(new Set([jobsUrl(url), ...jobs.map(ofJob)]))
     const left = [...jobs]

@@ -61,7 +61,10 @@ test('a fault is warned of once, and shown until it is away', async t => {
   t.after(() => told.close())
   for (let i = 0; i < 5; i++) told.report('a', { reason: 'it broke', hint: 'fix it' })
   assert.equal(logged.length, 1)
-  assert.match(logged[0]!, /the last known ones stay.*"source":"test","reason":"it broke","hint":"fix it"/)
+  assert.match(
+    logged[0]!,
+    /keeping the last known targets.*"source":"test","reason":"it broke","hint":"fix it"/,
+  )
   told.known()
   assert.deepEqual(told.state, {
     connected: false,

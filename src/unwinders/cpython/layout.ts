@@ -162,16 +162,15 @@ export function readPythonFile(elf: ElfFile): PythonFile | string | undefined {
   if (runtime === undefined || runtime.size === 0) return undefined
   const addressOf = (name: string) => findSymbols(elf, name).get(name)?.address
   const versionAt = addressOf('Py_Version')
-  if (versionAt === undefined) return 'CPython 3.10 and older is not read in this version'
+  if (versionAt === undefined) return 'CPython 3.10 and older is not supported'
   const hex = wordOf(elf, versionAt)
   const version = `${hex >>> 24}.${(hex >>> 16) & 255}`
-  if (((hex >>> 4) & 15) !== finalRelease)
-    return `a pre-release of CPython ${version} is not read in this version`
+  if (((hex >>> 4) & 15) !== finalRelease) return `pre-releases of CPython ${version} are not supported`
   const layout = layoutOf(elf, version, hex, runtime.address)
   if (typeof layout === 'string') return layout
   const [codeType, stringType, none] = ['PyCode_Type', 'PyUnicode_Type', '_Py_NoneStruct'].map(addressOf)
   if (codeType === undefined || stringType === undefined)
-    return `a CPython ${version} without the symbols of its types cannot be read`
+    return `this build of CPython ${version} has no symbols for its types`
   return { version, layout, runtime: runtime.address, codeType, stringType, none: none ?? 0 }
 }
 
@@ -186,7 +185,7 @@ function layoutOf(elf: ElfFile, version: string, hex: number, runtime: number): 
     case '3.14':
       return describedLayout(elf, version, hex, runtime, words314)
     default:
-      return `CPython ${version} is not read in this version`
+      return `CPython ${version} is not supported`
   }
 }
 
@@ -199,16 +198,16 @@ function describedLayout(
   words: DebugWords,
 ): PythonLayout | string {
   const offset = elf.offsetOf(runtime)
-  if (offset === undefined) return `a CPython ${version} that does not describe itself cannot be read`
+  if (offset === undefined) return `this build of CPython ${version} has no debug offsets`
   const bytes = elf.read(offset, debugBytes)
   const isDescribed = bytes.toString('latin1', 0, 8) === debugCookie && u64(bytes, versionWord * 8) === hex
-  if (!isDescribed) return `a CPython ${version} that does not describe itself cannot be read`
-  if (u64(bytes, freeThreadedWord * 8) !== 0)
-    return `a free-threaded CPython ${version} is not read in this version`
+  if (!isDescribed) return `this build of CPython ${version} has no debug offsets`
+  if (u64(bytes, freeThreadedWord * 8) !== 0) return `free-threaded CPython ${version} is not supported`
   const values: Partial<Record<keyof DebugWords, number>> = {}
   for (const [name, word] of Object.entries(words)) {
     const value = u64(bytes, word * 8)
-    if (value > mostOffset) return `a CPython ${version} that says ${name} is at ${value} cannot be read`
+    if (value > mostOffset)
+      return `this build of CPython ${version} has an invalid debug offset: ${name} at ${value}`
     values[name as keyof DebugWords] = value
   }
   const { lock, ownLock, last, ...told } = values as Record<keyof DebugWords, number>
@@ -217,6 +216,6 @@ function describedLayout(
 
 function wordOf(elf: ElfFile, address: number): number {
   const offset = elf.offsetOf(address)
-  if (offset === undefined) throw new ElfError('its symbol Py_Version is in no segment')
+  if (offset === undefined) throw new ElfError('symbol Py_Version is not in any segment')
   return elf.read(offset, 4).readUInt32LE()
 }

@@ -90,22 +90,21 @@ export function readConstants(elf: ElfFile): V8Constants | string | undefined {
   }
   for (const [name, want] of expected) {
     const found = told(name)
-    if (found !== want) return `a V8 whose ${name} is ${found ?? 'not told'} is not read in this version`
+    if (found !== want) return `V8 with ${name} ${found ?? 'unknown'} is not supported`
   }
   const constants: Record<string, number> = {}
   for (const [key, prefixes] of Object.entries(names)) {
     const name = nameOf(symbols, prefixes)
     const found = name === undefined ? undefined : told(name)
-    if (found === undefined || found < 0)
-      return `a V8 that does not tell ${prefixes[0]} is not read in this version`
+    if (found === undefined || found < 0) return `V8 without ${prefixes[0]} is not supported`
     const isOffset = prefixes[0]!.startsWith('class_')
-    if (isOffset && found > mostOffset) return `a V8 whose ${name} is ${found} is not read in this version`
+    if (isOffset && found > mostOffset) return `V8 with ${name} ${found} is not supported`
     constants[key] = found
   }
   // ScopeInfo was a FixedArray, with one word more before the first, up to V8 8.
   const parent = nameOf(symbols, ['parent_ScopeInfo__'])
   if (parent !== undefined && parent !== 'parent_ScopeInfo__HeapObject')
-    return 'a V8 older than version 9 is not read in this version'
+    return 'V8 older than version 9 is not supported'
   return constants as unknown as V8Constants
 }
 

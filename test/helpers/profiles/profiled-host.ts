@@ -36,7 +36,7 @@ export class ProfiledHost {
         // Requests of this host are not what is measured.
         config: { agent: { profiling: settings, ebpf: { network: { enabled: false } } } },
       })
-      const refused = agent.log.find(({ msg }) => msg === 'profiles are not taken')
+      const refused = agent.log.find(({ msg }) => msg === 'cannot start the profiler')
       if (refused) {
         await agent.kill()
         throw new Error(`the agent takes no profiles: ${refused.reason}`)

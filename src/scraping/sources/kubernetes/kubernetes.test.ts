@@ -392,10 +392,7 @@ test('endpoints that stand for more than all memory are cut, and named', async (
   putShop()
   put(4_000, 1_000)
   start({ role: 'endpoints' })
-  await isAtFault(
-    source,
-    /^endpoints shop\/huge stand for more targets than fit, of which some are left out$/,
-  )
+  await isAtFault(source, /^endpoints shop\/huge have too many targets; some are left out$/)
   await until('some are told', 20_000, () => told.targets.length > 10_000)
   assert.ok(told.targets.length < 100_000)
   put(1, 1)
@@ -471,7 +468,7 @@ test('what is joined must be known before anything is told, and its lack has a r
   api.put('endpoints', { metadata: { name: 'cart', namespace: 'shop' }, subsets: [] })
   api.conduct.forbidden.add('list services')
   start({ role: 'endpoints' })
-  await isAtFault(source, /system:serviceaccount:svc:agent may not list services \(403\)/)
+  await isAtFault(source, /system:serviceaccount:svc:agent is not allowed to list services \(403\)/)
   assert.match(source.state.hint, /grant it get, list and watch on services by a ClusterRole/)
   assert.equal(told.times, 0)
   api.conduct.forbidden.clear()
@@ -562,7 +559,7 @@ test('without a cluster it says what to do', async () => {
     { ...told.options, environment: { HOME: directory }, timing },
   )
   source.start()
-  await isAtFault(source, /this is no pod/)
-  assert.match(source.state.hint, /run svc in a pod, or name a kubeconfig in kubeconfig_file/)
+  await isAtFault(source, /not in a pod/)
+  assert.match(source.state.hint, /run svc in a pod, or set kubeconfig_file/)
   assert.equal(source.state.connected, false)
 })

@@ -176,7 +176,7 @@ export class KubernetesTargets implements TargetSource {
         return access
       } catch (error) {
         const { message: reason, hint } = error as AccessError
-        const run = 'run svc in a pod, or name a kubeconfig in kubeconfig_file'
+        const run = 'run svc in a pod, or set kubeconfig_file'
         this.told.report('access', { reason, hint: hint || run })
         await pause(this.timing.backoff.maxMs, stop)
       }
@@ -223,8 +223,8 @@ export class KubernetesTargets implements TargetSource {
 
   private full(resource: Resource): void {
     this.told.report(`full ${resource}`, {
-      reason: `there are more than ${maxObjects} ${resource}, and the others are left out`,
-      hint: 'narrow them down by namespaces and selectors',
+      reason: `more than ${maxObjects} ${resource}; the rest are left out`,
+      hint: 'use narrower namespaces and selectors',
     })
   }
 
@@ -287,8 +287,8 @@ function tooLarge(resource: Resource, keys: ReadonlySet<string>): SourceFault | 
   if (first === undefined) return undefined
   const others = keys.size === 1 ? '' : ` and ${keys.size - 1} others`
   return {
-    reason: `${resource} ${first}${others} stand for more targets than fit, of which some are left out`,
-    hint: 'leave them out by namespaces or selectors, or give them fewer addresses and ports',
+    reason: `${resource} ${first}${others} have too many targets; some are left out`,
+    hint: 'exclude them by namespaces or selectors, or reduce their addresses and ports',
   }
 }
 

@@ -118,12 +118,12 @@ test('every role at a real API server', { skip: withoutKubeApiserver }, async t 
       endpointslice_port: '9090',
       ...ofPod,
     })
-  else await isAtFault(open('endpointslice').source, /cannot list endpointslices at .*: it answers HTTP 404/)
+  else await isAtFault(open('endpointslice').source, /cannot list endpointslices at .*: HTTP 404/)
   await check('ingress', 'shop.example.com', { ingress_path: '/a', ingress_scheme: 'http' })
 
   // Who may see nothing says so, and goes on as soon as it may; changes come by the watch.
   const { told, source } = open('pod', 'agent')
-  await isAtFault(source, /agent may not list (pods|nodes)/)
+  await isAtFault(source, /agent is not allowed to list (pods|nodes)/)
   const rbac = '/apis/rbac.authorization.k8s.io/v1'
   await server.ask('POST', `${rbac}/clusterroles`, {
     metadata: { name: 'svc' },
