@@ -12,23 +12,23 @@ import { tryOperation } from './try-route.ts'
 
 const follow: Parameter = {
   name: 'follow',
-  description: '1: the answer goes on until the client ends it.',
+  description: '1 keeps the answer open for updates until the client closes it.',
   minimum: 0,
   maximum: 1,
   fallback: 0,
 }
 const seconds = (fallback: number): Parameter => ({
   name: 'seconds',
-  description: 'How far to look back.',
+  description: 'Length of the window to show.',
   minimum: 10,
   maximum: 86_400,
   fallback,
 })
-const service: Parameter = { name: 'service', description: '`service.name`; empty: all.', fallback: '' }
-const q: Parameter = { name: 'q', description: 'Text to be found, without regard to case.', fallback: '' }
+const service: Parameter = { name: 'service', description: '`service.name`; empty for all.', fallback: '' }
+const q: Parameter = { name: 'q', description: 'Text to search for, not case-sensitive.', fallback: '' }
 const limit = (fallback: number, maximum: number): Parameter => ({
   name: 'limit',
-  description: 'At most so many.',
+  description: 'Maximum number of results.',
   minimum: 1,
   maximum,
   fallback,
@@ -42,206 +42,207 @@ const number = (name: string, description: string, maximum = 999_999_999): Param
 })
 const kind: Parameter = {
   name: 'kind',
-  description: 'What is profiled.',
+  description: 'Kind of profile.',
   values: ['cpu', 'off_cpu', 'memory'],
   fallback: 'cpu',
 }
 const spanOfTime = [
-  number('since_ms', 'Milliseconds back from now where it begins; 0: the whole window.'),
-  number('until_ms', 'The same where it ends; 0: now.'),
+  number('since_ms', 'Start, in milliseconds before now; 0 for the whole window.'),
+  number('until_ms', 'End, in milliseconds before now; 0: now.'),
+]
+
+type Row = (source: UiSource) => Operation
+
+const rows: readonly Row[] = [
+  lines(
+    'overview',
+    'getOverview',
+    'State of the host, its services and the agent, each second.',
+    look.overviewLine,
+    [seconds(900)],
+    (source, { parameters }) => source.overview(parameters.seconds!),
+  ),
+  lines('map', 'getMap', 'Calls between services.', look.mapLine, [seconds(60)], (source, { parameters }) =>
+    source.map(parameters.seconds!),
+  ),
+  lines(
+    'service',
+    'getService',
+    'Requests, errors and dependencies of one service.',
+    look.serviceLine,
+    [{ name: 'name', description: '`service.name`.', fallback: '' }],
+    (source, { texts }) => source.service(texts.name!),
+  ),
+  lines(
+    'traces',
+    'findTraces',
+    'Traces in the window, and durations of requests.',
+    look.tracesLine,
+    [
+      service,
+      number('errors', '1 for failed traces only.', 1),
+      number('min_ms', 'Minimum duration in milliseconds.'),
+      number('max_ms', 'Maximum duration in milliseconds; 0 for no limit.'),
+      q,
+      ...spanOfTime,
+      {
+        name: 'sort',
+        description: 'Order.',
+        values: ['new', 'slow', 'errors'],
+        fallback: 'new',
+      },
+      limit(50, 500),
+    ],
+    (source, { parameters, texts }) =>
+      source.traces({
+        service: texts.service!,
+        errors: parameters.errors === 1,
+        min_ms: parameters.min_ms!,
+        max_ms: parameters.max_ms!,
+        q: texts.q!,
+        since_ms: parameters.since_ms!,
+        until_ms: parameters.until_ms!,
+        sort: texts.sort as TracesQuery['sort'],
+        limit: parameters.limit!,
+      }),
+  ),
+  document(
+    'trace',
+    'getTrace',
+    'One trace.',
+    look.traceDocument,
+    [{ name: 'id', description: '32 hexadecimal digits.', fallback: '' }],
+    (source, { texts }) => source.trace(texts.id!.toLowerCase()),
+    'the trace is not in the window',
+  ),
+  document('metrics', 'listMetrics', 'Metrics of this host and of svc.', look.metricsDocument, [], source =>
+    source.metrics(),
+  ),
+  lines(
+    'series',
+    'getSeries',
+    'The series of one metric.',
+    look.seriesLine,
+    [{ name: 'name', description: 'Metric name, as in `/ui/api/metrics`.', fallback: '' }],
+    (source, { texts }) => source.series(texts.name!),
+    'unknown metric',
+  ),
+  lines(
+    'logs',
+    'followLogs',
+    'Log records of the window, followed by new ones.',
+    look.logsLine,
+    [
+      service,
+      number('min_severity', 'Lowest OTLP SeverityNumber.', 24),
+      q,
+      { name: 'trace_id', description: '32 hexadecimal digits; empty for all.', fallback: '' },
+      number('pid', 'Process ID; 0 for all.', 4_194_304),
+      limit(200, 1000),
+    ],
+    (source, { parameters, texts }) =>
+      source.logs({
+        service: texts.service!,
+        min_severity: parameters.min_severity!,
+        q: texts.q!,
+        trace_id: texts.trace_id!.toLowerCase(),
+        pid: parameters.pid!,
+        limit: parameters.limit!,
+      }),
+  ),
+  lines(
+    'profiles',
+    'listProfilesOfWindow',
+    'Profiles in the window.',
+    look.profilesLine,
+    [kind, service],
+    (source, { texts }) => source.profiles(texts.kind as ProfileKind, texts.service!),
+  ),
+  document(
+    'flame',
+    'getFlame',
+    'Profiles in the window as one tree.',
+    look.flameDocument,
+    [
+      kind,
+      service,
+      ...spanOfTime,
+      number('base_since_ms', 'Start of the profile to compare with, in milliseconds before now.'),
+      number('base_until_ms', 'End of the profile to compare with, in milliseconds before now.'),
+      limit(20_000, 200_000),
+    ],
+    (source, { parameters, texts }) =>
+      source.flame({
+        kind: texts.kind as ProfileKind,
+        service: texts.service!,
+        since_ms: parameters.since_ms!,
+        until_ms: parameters.until_ms!,
+        base_since_ms: parameters.base_since_ms!,
+        base_until_ms: parameters.base_until_ms!,
+        limit: parameters.limit!,
+      }),
+  ),
+  lines('pipeline', 'followPipeline', 'Data flow and losses.', inside.pipelineLine, [], source =>
+    source.pipeline(),
+  ),
+  lines(
+    'tap',
+    'tap',
+    'Items as they leave the processors, starting now; empty without `follow`.',
+    inside.tapLine,
+    [
+      {
+        name: 'signal',
+        description: 'Signal.',
+        values: ['traces', 'metrics', 'logs', 'profiles'],
+        fallback: 'traces',
+      },
+      service,
+      number('errors', '1 for failed items only.', 1),
+      number('min_ms', 'Minimum duration of spans in milliseconds.'),
+      number('otlp', '1 to include the item as OTLP JSON.', 1),
+    ],
+    (source, { parameters, texts }) =>
+      source.tap({
+        signal: texts.signal as SignalName,
+        service: texts.service!,
+        errors: parameters.errors === 1,
+        min_ms: parameters.min_ms!,
+        otlp: parameters.otlp === 1,
+      }),
+  ),
+  tryOperation,
+  document('agent', 'getAgentPage', 'Configuration and state of svc.', inside.agentDocument, [], source =>
+    source.agent(),
+  ),
+  document(
+    'doctor',
+    'runDoctor',
+    'Runs checks of what works on this host.',
+    inside.doctorDocument,
+    [],
+    source => source.doctor(),
+  ),
+  document(
+    'explain',
+    'explain',
+    'Why a process is observed or not, and where its data went.',
+    inside.explainDocument,
+    [
+      {
+        name: 'target',
+        description:
+          'Process ID, port, or name of a service, executable, container or pod. `port:80` and `pid:80` resolve ambiguous numbers.',
+        fallback: '',
+      },
+    ],
+    (source, { texts }) => source.explain(texts.target!),
+  ),
 ]
 
 /** What the page and the commands ask for. */
 export function uiOperations(source: UiSource): Operation[] {
-  return [
-    lines(
-      'overview',
-      'getOverview',
-      'The host, its services and the agent, each second.',
-      look.overviewLine,
-      [seconds(900)],
-      ({ parameters }) => source.overview(parameters.seconds!),
-    ),
-    lines('map', 'getMap', 'Who asks whom.', look.mapLine, [seconds(60)], ({ parameters }) =>
-      source.map(parameters.seconds!),
-    ),
-    lines(
-      'service',
-      'getService',
-      'One service.',
-      look.serviceLine,
-      [{ name: 'name', description: '`service.name`.', fallback: '' }],
-      ({ texts }) => source.service(texts.name!),
-    ),
-    lines(
-      'traces',
-      'findTraces',
-      'Traces of the window, and how long spans took.',
-      look.tracesLine,
-      [
-        service,
-        number('errors', '1: only those that failed.', 1),
-        number('min_ms', 'Only those that took as long.'),
-        number('max_ms', 'Only those that took no longer; 0: no bound.'),
-        q,
-        ...spanOfTime,
-        {
-          name: 'sort',
-          description: 'What comes first.',
-          values: ['new', 'slow', 'errors'],
-          fallback: 'new',
-        },
-        limit(50, 500),
-      ],
-      ({ parameters, texts }) =>
-        source.traces({
-          service: texts.service!,
-          errors: parameters.errors === 1,
-          min_ms: parameters.min_ms!,
-          max_ms: parameters.max_ms!,
-          q: texts.q!,
-          since_ms: parameters.since_ms!,
-          until_ms: parameters.until_ms!,
-          sort: texts.sort as TracesQuery['sort'],
-          limit: parameters.limit!,
-        }),
-    ),
-    document(
-      'trace',
-      'getTrace',
-      'One trace.',
-      look.traceDocument,
-      [{ name: 'id', description: '32 hexadecimal digits.', fallback: '' }],
-      ({ texts }) => source.trace(texts.id!.toLowerCase()),
-      'there is no such trace in the window',
-    ),
-    document('metrics', 'listMetrics', 'What is measured here.', look.metricsDocument, [], () =>
-      source.metrics(),
-    ),
-    lines(
-      'series',
-      'getSeries',
-      'The series of one metric.',
-      look.seriesLine,
-      [{ name: 'name', description: 'As `/ui/api/metrics` names it.', fallback: '' }],
-      ({ texts }) => source.series(texts.name!),
-      'there is no such metric',
-    ),
-    lines(
-      'logs',
-      'followLogs',
-      'Log records of the window, and those that come.',
-      look.logsLine,
-      [
-        service,
-        number('min_severity', 'OTLP SeverityNumber.', 24),
-        q,
-        { name: 'trace_id', description: '32 hexadecimal digits; empty: any.', fallback: '' },
-        number('pid', 'Of this process; 0: any.', 4_194_304),
-        limit(200, 1000),
-      ],
-      ({ parameters, texts }) =>
-        source.logs({
-          service: texts.service!,
-          min_severity: parameters.min_severity!,
-          q: texts.q!,
-          trace_id: texts.trace_id!.toLowerCase(),
-          pid: parameters.pid!,
-          limit: parameters.limit!,
-        }),
-    ),
-    lines(
-      'profiles',
-      'listProfilesOfWindow',
-      'Profiles of the window.',
-      look.profilesLine,
-      [kind, service],
-      ({ texts }) => source.profiles(texts.kind as ProfileKind, texts.service!),
-    ),
-    document(
-      'flame',
-      'getFlame',
-      'Profiles of the window as one tree.',
-      look.flameDocument,
-      [
-        kind,
-        service,
-        ...spanOfTime,
-        number('base_since_ms', 'Where that begins which it is compared with.'),
-        number('base_until_ms', 'Where that ends.'),
-        limit(20_000, 200_000),
-      ],
-      ({ parameters, texts }) =>
-        source.flame({
-          kind: texts.kind as ProfileKind,
-          service: texts.service!,
-          since_ms: parameters.since_ms!,
-          until_ms: parameters.until_ms!,
-          base_since_ms: parameters.base_since_ms!,
-          base_until_ms: parameters.base_until_ms!,
-          limit: parameters.limit!,
-        }),
-    ),
-    lines(
-      'pipeline',
-      'followPipeline',
-      'Where data goes, and where it is lost.',
-      inside.pipelineLine,
-      [],
-      () => source.pipeline(),
-    ),
-    lines(
-      'tap',
-      'tap',
-      'Items as they leave the processors, from now on; without `follow` there are none.',
-      inside.tapLine,
-      [
-        {
-          name: 'signal',
-          description: 'Of which.',
-          values: ['traces', 'metrics', 'logs', 'profiles'],
-          fallback: 'traces',
-        },
-        service,
-        number('errors', '1: only what failed.', 1),
-        number('min_ms', 'Only spans that took as long.'),
-        number('otlp', '1: with the item in the JSON form of OTLP.', 1),
-      ],
-      ({ parameters, texts }) =>
-        source.tap({
-          signal: texts.signal as SignalName,
-          service: texts.service!,
-          errors: parameters.errors === 1,
-          min_ms: parameters.min_ms!,
-          otlp: parameters.otlp === 1,
-        }),
-    ),
-    tryOperation(source),
-    document('agent', 'getAgentPage', 'How svc is set up.', inside.agentDocument, [], () => source.agent()),
-    document(
-      'doctor',
-      'runDoctor',
-      'What this host can and cannot do. Tries it.',
-      inside.doctorDocument,
-      [],
-      () => source.doctor(),
-    ),
-    document(
-      'explain',
-      'explain',
-      'Why something is observed or not, and where its data went.',
-      inside.explainDocument,
-      [
-        {
-          name: 'target',
-          description:
-            'The number of a process, a port, or the name of a service, an executable, a container or a pod; `port:80` and `pid:80` tell two that look alike apart.',
-          fallback: '',
-        },
-      ],
-      ({ texts }) => source.explain(texts.target!),
-    ),
-  ]
+  return rows.map(row => row(source))
 }
 
 type Asked = Pick<ApiRequest, 'parameters' | 'texts'>
@@ -253,16 +254,16 @@ function lines<T>(
   summary: string,
   schema: Schema<T>,
   parameters: readonly Parameter[],
-  open: (asked: Asked) => Live<T> | undefined,
+  open: (source: UiSource, asked: Asked) => Live<T> | undefined,
   missing?: string,
-): Operation {
+): Row {
   const path = `/ui/api/${name}`
-  return {
+  return source => ({
     ...common(path, id, summary, parameters),
     parameters: [...parameters, follow],
     outcomes: outcomesOf(linesType, schema, missing),
     handle: async request => {
-      const live = open(request)
+      const live = open(source, request)
       if (live === undefined) return notThere(path, missing!)
       let body: Buffer
       try {
@@ -275,7 +276,7 @@ function lines<T>(
       live.close?.()
       return answer(200, linesType, body)
     },
-  }
+  })
 }
 
 /** A document that is what it is. */
@@ -285,18 +286,18 @@ function document<T>(
   summary: string,
   schema: Schema<T>,
   parameters: readonly Parameter[],
-  read: (asked: Asked) => T | undefined | Promise<T>,
+  read: (source: UiSource, asked: Asked) => T | undefined | Promise<T>,
   missing?: string,
-): Operation {
+): Row {
   const path = `/ui/api/${name}`
-  return {
+  return source => ({
     ...common(path, id, summary, parameters),
     outcomes: outcomesOf('application/json', schema, missing),
     handle: async request => {
-      const found = await read(request)
+      const found = await read(source, request)
       return found === undefined ? notThere(path, missing!) : json(200, found)
     },
-  }
+  })
 }
 
 function common(path: string, id: string, summary: string, parameters: readonly Parameter[]) {
@@ -311,7 +312,7 @@ function outcomesOf(
   return {
     200: { description: 'The document.', content: { [type]: schema } },
     ...(missing !== undefined && {
-      404: { description: `No: ${missing}.`, content: { 'application/json': errorDocument } },
+      404: { description: `Not found: ${missing}.`, content: { 'application/json': errorDocument } },
     }),
   }
 }
