@@ -1,4 +1,5 @@
 // The reference page of the management API, from the operations that serve it.
+import { subsystems } from '../src/agent/subsystems/index.ts'
 import { operations } from '../src/api/routes.ts'
 import type { AgentView } from '../src/api/types.ts'
 import { profileKinds } from '../src/runtime/runtime-profiler.ts'
@@ -39,7 +40,14 @@ Who may ask: *anybody*; *token*: anybody, and with \`auth.enabled\` whoever has 
 /** The page, in Markdown. */
 export function apiPage(): string {
   // Nothing is asked: the operations are only listed.
-  const view = { profiles: profileKinds, ui: {}, browsers: {}, pageDirectory: '' } as unknown as AgentView
+  const pages = subsystems.flatMap(subsystem => subsystem.pages ?? [])
+  const view = {
+    profiles: profileKinds,
+    pages,
+    ui: {},
+    browsers: {},
+    pageDirectory: '',
+  } as unknown as AgentView
   const listed = operations(view, '/metrics').filter(({ isFile }) => !isFile)
   const rows = listed.map(({ method, path, summary, access, parameters, outcomes, debug }) => {
     const query = (parameters ?? []).map(parameter => {

@@ -26,5 +26,5 @@ test('what is done about a part that does not run: what fixes it, or to do witho
       hint: want,
     })
   check('run as root', 'run as root')
-  check('', 'see svc doctor kernel; or do without: agent.ebpf.process.enabled: false')
+  check('', 'run svc doctor kernel; or set agent.ebpf.process.enabled: false')
 })

@@ -281,14 +281,18 @@ test('the banner says of each subsystem what it does', async () => {
     for (const { state, hint } of lines) if (state === 'failed' || state === 'none') assert.ok(hint)
     await agent.stop()
   }
-  const none = ['none', 'export', /nothing leaves this host/] as const
-  const profiles = ['off', 'profiles', /switched off by agent\.(profiling|ebpf)|mode is collector/] as const
-  const logs = ['off', 'logs', /switched off by agent\.logs|mode is collector/] as const
-  const discovery = ['off', 'discovery', /switched off by agent\.discovery/] as const
-  const scraping = ['off', 'scraping', /names no targets/] as const
-  const metrics = ['off', 'host metrics', /switched off by agent\.nodeexporter/] as const
+  const none = ['none', 'export', /no exporter configured/] as const
+  const profiles = [
+    'off',
+    'profiles',
+    /^agent\.(profiling|ebpf)\.enabled is false$|mode is collector/,
+  ] as const
+  const logs = ['off', 'logs', /^agent\.logs\.enabled is false$|mode is collector/] as const
+  const discovery = ['off', 'discovery', /^agent\.discovery\.enabled is false$/] as const
+  const scraping = ['off', 'scraping', /^no targets in collectors\.prometheus$/] as const
+  const metrics = ['off', 'host metrics', /^agent\.nodeexporter\.enabled is false$/] as const
   await check({}, [
-    ['off', 'traces', /switched off by agent\.ebpf/],
+    ['off', 'traces', /^agent\.ebpf\.(network\.)?enabled is false$/],
     profiles,
     logs,
     discovery,
@@ -298,7 +302,7 @@ test('the banner says of each subsystem what it does', async () => {
   ])
   const off = { SVC_AGENT_EBPF_ENABLED: 'true', SVC_AGENT_EBPF_NETWORK_ENABLED: 'false' }
   await check(off, [
-    ['off', 'traces', /switched off by agent\.ebpf/],
+    ['off', 'traces', /^agent\.ebpf\.(network\.)?enabled is false$/],
     profiles,
     logs,
     discovery,
@@ -317,23 +321,23 @@ test('the banner says of each subsystem what it does', async () => {
   ])
   const on = { SVC_AGENT_LOGS_ENABLED: 'true', SVC_AGENT_LOGS_POSITION_FILE: '/nonexistent/positions' }
   await check({ ...on, SVC_AGENT_DISCOVERY_ENABLED: 'true', SVC_AGENT_LOGS_PATHS: '/nonexistent/*.log' }, [
-    ['off', 'traces', /switched off/],
+    ['off', 'traces', /^agent\.ebpf\.enabled is false$/],
     profiles,
     ['ok', 'logs', /^of containers, of files \(\/nonexistent\/\*\.log\); \d+ files so far$/],
-    ['ok', 'discovery', /^containers, Kubernetes, cloud; what is there is at \/status\/discovery$/],
+    ['ok', 'discovery', /^containers, Kubernetes, cloud; see \/status\/discovery$/],
     scraping,
     metrics,
     none,
   ])
   await check({ SVC_OTLP_ENDPOINT: '127.0.0.1:1' }, [
-    ['off', 'traces', /switched off/],
+    ['off', 'traces', /^agent\.ebpf\.enabled is false$/],
     profiles,
     logs,
     discovery,
     scraping,
     metrics,
     ['ok', 'export', /^OTLP over grpc to 127\.0\.0\.1:1$/],
-    ['off', 'queue', /^in memory, so that a crash loses it/],
+    ['off', 'queue', /^in memory only, lost at a crash/],
   ])
   await check({ SVC_AGENT_EBPF_ENABLED: 'true', SVC_AGENT_EBPF_BACKEND: 'kprobe' }, [
     ['failed', 'traces', /"kprobe" is not built/],
@@ -351,7 +355,7 @@ test('the banner of an agent that sees the host names the back end', kernel, asy
   const [traces, profiles] = (await start({ SVC_AGENT_PROFILING_ENABLED: 'true' })).banner()
   assert.equal(traces!.state, 'ok')
   assert.match(profiles!.detail, /^on-CPU of every process, at 19 Hz$/)
-  assert.match(traces!.detail, /^12 protocols of every process, by sock; \d+ sockets were open already$/)
+  assert.match(traces!.detail, /^12 protocols of every process, by sock; \d+ sockets were already open$/)
 })
 
 test('without the management API there is nothing to look at and no port', async () => {

@@ -10,7 +10,7 @@ import type { ProcessSelector, SelectionRules } from '../entities/selection.ts'
 import { loadNative, type MapHandle, Unsupported } from '../kernel/native.ts'
 import { firstMissing, ownPids } from '../kernel/needs.ts'
 import { build } from '../lib/build.ts'
-import type { Change } from '../lib/change.ts'
+import { type Change, change } from '../lib/change.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
 import type { MemoryGovernor } from '../lib/memory-governor.ts'
 import { WallClock } from '../lib/wall-clock.ts'
@@ -255,13 +255,10 @@ export class Tracing {
     }
     if (differs(({ metrics_interval }) => metrics_interval))
       steps.push(() => this.metrics.every(network.metrics_interval))
-    return {
-      commit: () => {
-        // An agent that ended meanwhile begins nothing again.
-        if (!this.stopped) for (const step of steps) step()
-      },
-      abort: () => undefined,
-    }
+    return change(() => {
+      // An agent that ended meanwhile begins nothing again.
+      if (!this.stopped) for (const step of steps) step()
+    })
   }
 
   /** Spans of all kinds that were seen, those included that were lost on the way. */

@@ -488,6 +488,6 @@ test('a receiver that does not know profiles is named with the hint, and makes n
   const degraded = () => view.status().degraded.find(({ subsystem }) => subsystem === 'export of profiles')
   for (let tries = 0; degraded() === undefined && tries < 500; tries++) await sleep(20)
   assert.match(degraded()!.reason, /UNIMPLEMENTED/)
-  assert.match(degraded()!.hint, /switch profiles on at the receiver .*agent\.profiling\.enabled: false/)
+  assert.match(degraded()!.hint, /enable profiles at the receiver .*agent\.profiling\.enabled: false/)
   assert.equal(view.readiness().otlp, 'ok')
 })

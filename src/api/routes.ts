@@ -3,6 +3,7 @@
 import type { ProfileKind } from '../lib/profile-file.ts'
 import { openMetricsText, prefersOpenMetrics } from './accept.ts'
 import { type Answer, answer, failure, json } from './answer.ts'
+import { processesDocument } from './discovery-schemas.ts'
 import { healthOf, publicEbpf, publicExport, publicStatus, readinessOf } from './documents.ts'
 import { hostProfiles } from './host-profiles.ts'
 import { openapi } from './openapi.ts'
@@ -10,8 +11,6 @@ import type { Operation, Outcome, Parameter } from './operation.ts'
 import { recentLogs } from './recent-logs.ts'
 import type { Schema } from './schema.ts'
 import * as schemas from './schemas.ts'
-import { targetsDocument } from './scraping-schemas.ts'
-import * as surroundings from './surroundings-schemas.ts'
 import type { AgentView, ReloadResult } from './types.ts'
 import { browserOperations } from './ui/browser-routes.ts'
 import { noPage, pageFiles } from './ui/page-files.ts'
@@ -129,29 +128,9 @@ function documents(view: AgentView): Operation[] {
     page('/status/export', 'getExport', 'Export and its queues.', schemas.exportDocument, isPublic =>
       isPublic ? publicExport(view.exporting()) : view.exporting(),
     ),
-    page(
-      '/status/discovery',
-      'getDiscovery',
-      'The surroundings. Looks at all processes, once in a second.',
-      surroundings.discoveryDocument,
-      () => view.discovery(),
-      { costly: true },
+    ...view.pages.map(({ path, id, summary, schema, read, ...more }) =>
+      page(path, id, summary, schema, () => read(), more),
     ),
-    page(
-      '/status/logs',
-      'getLogsStatus',
-      'Logs that are followed.',
-      surroundings.logsDocument,
-      () => view.logsStatus(),
-      { access: 'private' },
-    ),
-    page('/status/gpu', 'getGpu', 'Graphics processors.', surroundings.gpuDocument, () => view.gpu(), {
-      access: 'private',
-    }),
-    page('/status/targets', 'getTargets', 'What is scraped.', targetsDocument, () => view.targets(), {
-      access: 'private',
-      costly: true,
-    }),
     {
       method: 'GET',
       path: '/status/processes',
@@ -165,7 +144,7 @@ function documents(view: AgentView): Operation[] {
         { name: 'pid', description: 'The process.', minimum: 0, maximum: 4_194_304, fallback: 0 },
         { name: 'port', description: 'Those that listen at it.', minimum: 0, maximum: 65_535, fallback: 0 },
       ],
-      outcomes: { 200: jsonOutcome('The document.', surroundings.processesDocument) },
+      outcomes: { 200: jsonOutcome('The document.', processesDocument) },
       handle: async ({ parameters: { pid = 0, port = 0 } }) => json(200, await view.processes(pid, port)),
     },
     page('/config', 'getConfig', 'The effective configuration, redacted.', schemas.configDocument, () =>

@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { test } from 'node:test'
-import { StandInNvml } from '../../test/helpers/stand-in-nvml/stand-in-nvml.ts'
+import { StandInNvml } from '../../../test/helpers/stand-in-nvml/stand-in-nvml.ts'
 
 /** What an agent makes of the GPUs, in a process of its own, whose linker finds the stand-in first. */
 function measured(nvml: StandInNvml): { warnings: string[]; faults: string[]; series: string[] } {
   const from = (path: string) => JSON.stringify(import.meta.resolve(path))
   const script = `
-    import { Gpu } from ${from('./gpu.ts')}
-    import { defaults } from ${from('../config/index.ts')}
-    import { ProcessTable } from ${from('../entities/process-table.ts')}
-    import { createLogger } from ${from('../lib/logger.ts')}
-    import { Attributes } from ${from('../model/attributes.ts')}
-    import { resource } from ${from('../model/resource.ts')}
+    import { Gpu } from ${from('./gpus.ts')}
+    import { defaults } from ${from('../../config/index.ts')}
+    import { ProcessTable } from ${from('../../entities/process-table.ts')}
+    import { createLogger } from ${from('../../lib/logger.ts')}
+    import { Attributes } from ${from('../../model/attributes.ts')}
+    import { resource } from ${from('../../model/resource.ts')}
     const series = new Set()
     const add = ({ attributes }, scope, { name }) =>
       series.add([attributes.get('process.pid') ?? 'host', name].join(' '))
@@ -49,13 +49,13 @@ test('the host and the processes that run have their metrics, and a GPU that is 
   ])
   try {
     const { warnings, faults, series } = measured(nvml)
-    assert.deepEqual(warnings, ['Some GPUs are not measured'])
+    assert.deepEqual(warnings, ['some GPUs are not monitored'])
     assert.deepEqual(faults, ['GPU 1 (Stand-in): GPU is lost'])
     assert.ok(series.includes('host hw.gpu.utilization'), series.join())
     const ofProcesses = series.filter(each => !each.startsWith('host '))
     assert.deepEqual(ofProcesses, [`${process.pid} svc.gpu.process.memory.usage`])
     nvml.says(['count_status 999'])
-    assert.deepEqual(measured(nvml).warnings, ['GPUs are not measured'])
+    assert.deepEqual(measured(nvml).warnings, ['GPUs are not monitored'])
   } finally {
     nvml.remove()
   }

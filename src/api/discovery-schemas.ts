@@ -1,4 +1,4 @@
-// The documents about what surrounds the agent: processes, containers, cluster and cloud, logs, GPUs.
+// The documents about what surrounds the agent: processes, containers, cluster and cloud, logs.
 
 import { count, flag, list, named, object, record, text, time } from './schema.ts'
 
@@ -95,24 +95,6 @@ export const logsDocument = named(
         source: text('`docker`, `cri` or `files`.'),
         offset: count('Read up to here.'),
         size: count('Bytes.'),
-      }),
-    ),
-  }),
-)
-
-export const gpuDocument = named(
-  'Gpu',
-  object('Graphics processors.', {
-    enabled: flag('They are measured.'),
-    reason: text('Why not, or which of them are not; empty where all are, and where they are switched off.'),
-    driver: text('Version of the driver.'),
-    devices: list(
-      'Devices.',
-      object('A device.', {
-        index: count('Its number.'),
-        uuid: text('`hw.id`.'),
-        name: text('Model.'),
-        reason: text('Why it is not measured; empty where it is.'),
       }),
     ),
   }),
