@@ -106,7 +106,7 @@ export class KernelTelemetry {
     }
     this.syscalls = this.load(systemCalls, native => new SyscallCounts(native, syscalls, selfPid))
     if (this.syscalls !== undefined && this.syscalls.unknown.length > 0)
-      log.warn('system calls to measure are not known here', { names: this.syscalls.unknown.join(' ') })
+      log.warn('unknown system calls in the configuration', { names: this.syscalls.unknown.join(' ') })
     this.events = this.load(processEvents, native => this.openEvents(native))
     for (const table of [processes, profiled]) table.catchUp = () => this.events?.drain()
     this.register(governor)
@@ -126,7 +126,7 @@ export class KernelTelemetry {
       return open(native)
     } catch (error) {
       const why = whyNotLoaded(error)
-      log.warn(`${part.subsystem} are not observed`, { reason: why.reason })
+      log.warn(`${part.subsystem}: not available`, { reason: why.reason })
       this.faults.push(failureOf(part, why))
       return undefined
     }

@@ -49,8 +49,7 @@ function described(parts: Subsystems, view: ProcessView): ProcessesDocument['pro
 }
 
 function verdict({ tracing, loaded }: Subsystems, view: ProcessView): { observed: boolean; reason: string } {
-  if (view.pid === process.pid)
-    return { observed: false, reason: 'it is the agent, which never traces itself' }
+  if (view.pid === process.pid) return { observed: false, reason: 'the agent never traces itself' }
   if (!(tracing instanceof Tracing)) {
     const why =
       tracing === undefined ? 'agent.ebpf.enabled or agent.ebpf.network.enabled is false' : tracing.reason

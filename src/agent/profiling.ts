@@ -264,7 +264,7 @@ export class Profiling {
     if (native instanceof Unsupported) throw new Error(native.reason)
     const numbers = hostPid.try()
     if ('fault' in numbers && numbers.fault === 'own')
-      throw new Error(`${ownPids.detail}: the files of processes cannot be opened`)
+      throw new Error(`${ownPids.detail}: cannot open the files of processes`)
     const scope: Scope = { name: 'svc/profiler', version: build().version }
     const intake = pipeline.intake('profiles', ({ kind }) => kind)
     let sampler: StackSampler | undefined

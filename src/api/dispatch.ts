@@ -241,7 +241,7 @@ export class Dispatcher {
   }
 
   #notAllowed(method: string, path: string, allow: string): Answer {
-    const why = `cannot ${method} ${path}: allowed are ${allow}`
+    const why = `cannot ${method} ${path}: use ${allow}`
     return this.failure(405, why, { method, path }, { Allow: allow })
   }
 
@@ -251,7 +251,7 @@ export class Dispatcher {
     const seconds = rateLimit.take(exchange.client)
     if (seconds <= 0) return undefined
     this.refused.rate_limited++
-    const why = `cannot answer more than ${rateLimit.requestsPerSecond} requests a second of one address, or of one user of this host`
+    const why = `rate limit exceeded: ${rateLimit.requestsPerSecond} requests per second from one address, or one user of this host; try again later`
     return this.failure(429, why, {}, { 'Retry-After': String(seconds) })
   }
 
@@ -265,7 +265,7 @@ export class Dispatcher {
     if (hasSecondHost(rawHeaders))
       return failure(400, 'cannot read the request: it has more than one Host header')
     if (headers.expect !== undefined && !/100-continue/i.test(headers.expect))
-      return failure(417, 'cannot meet the expectation: only 100-continue is known')
+      return failure(417, 'cannot meet the expectation: only 100-continue is supported')
     return undefined
   }
 

@@ -127,7 +127,7 @@ export async function startApi(options: ApiOptions): Promise<Api> {
         const otherClients = renewed.ca !== material?.ca
         material = renewed
         main.setTls(renewed)
-        // Who was let in by the old authorities, or without any, has to show a certificate anew.
+        // Clients admitted by the old authorities, or without any, have to present a certificate again.
         if (otherClients) main.connections.leave()
       })
     },
@@ -146,7 +146,7 @@ function addressOf(listen: string) {
   const address = parseListenAddress(listen)
   if (address) return address
   throw unusable(
-    `self_telemetry.listen is "${listen}", and ":19090", "127.0.0.1:19090" or "[::1]:19090" is meant`,
+    `self_telemetry.listen is "${listen}"; write it as ":19090", "127.0.0.1:19090" or "[::1]:19090"`,
   )
 }
 

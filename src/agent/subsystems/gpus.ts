@@ -122,7 +122,7 @@ export const gpus: Subsystem<Gpu> = {
     if (source === undefined)
       return offByMode(config) ?? off(enabled && !nvidia ? 'agent.gpu.nvidia' : 'agent.gpu.enabled')
     const { on, reason, devices } = source.state
-    if (!on) return { state: 'none', detail: reason || 'not known yet whether there are any', faults }
+    if (!on) return { state: 'none', detail: reason || 'not detected yet', faults }
     return {
       state: 'ok',
       detail: `${devices.length} measured: ${devices.map(({ name }) => name).join(', ')}`,

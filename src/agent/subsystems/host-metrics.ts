@@ -39,7 +39,7 @@ export const hostMetrics: Subsystem<HostMetrics | undefined> = {
       detail: `${collectors} collectors${url === undefined ? '' : `, at ${url}`}`,
       faults,
       measures: () => [
-        fact('collectors of the host', collectors),
+        fact('host collectors', collectors),
         ...(url === undefined ? [] : [fact('also served at', url)]),
       ],
     }

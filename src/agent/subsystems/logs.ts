@@ -56,7 +56,7 @@ export const logs: Subsystem<Logs> = {
       },
       faults,
       get pause() {
-        return own.status.paused ? 'paused until the queue has room: see its exporter' : ''
+        return own.status.paused ? 'paused until the queue has space: see its exporter' : ''
       },
       get items() {
         return [...own.status.records.values()].reduce((sum, records) => sum + records, 0)
@@ -105,10 +105,10 @@ export const logs: Subsystem<Logs> = {
 function factsOf({ files, behindBytes, readBytes, lostRotations, leftOut }: LogsStatus): readonly Fact[] {
   return [
     fact('files', files),
-    fact('bytes behind', behindBytes),
+    fact('bytes unread', behindBytes),
     fact('bytes read', readBytes),
-    fact('lost by rotation', lostRotations),
-    fact('files left out', leftOut.files),
+    fact('files lost by rotation', lostRotations),
+    fact('files not followed', leftOut.files),
   ]
 }
 

@@ -51,10 +51,7 @@ export const profiles: Subsystem<Profiling> = {
       state: 'ok',
       detail: `${kinds.join(', ') || 'on request only'} of every process, at ${sample_rate} Hz`,
       faults,
-      facts: () => [
-        fact('samples a second and CPU', profiler?.rate ?? 0),
-        fact('stacks', profiler?.stacks ?? 0),
-      ],
+      facts: () => [fact('samples/s per CPU', profiler?.rate ?? 0), fact('stacks', profiler?.stacks ?? 0)],
       items: 'rest',
     }
   },

@@ -11,7 +11,7 @@ import { exporting } from './exporting.ts'
 export const selfTraces: Subsystem<SelfTracer> = {
   name: 'self-tracing',
   keys: ['self_telemetry'],
-  source: { id: 'self', name: 'traces of svc itself', signal: 'traces' },
+  source: { id: 'self', name: 'svc’s own traces', signal: 'traces' },
   create: agent => {
     const { config, events } = agent
     const { pipeline } = agent.of(exporting)
@@ -33,7 +33,7 @@ export const selfTraces: Subsystem<SelfTracer> = {
     tracing.enabled
       ? {
           state: 'ok',
-          facts: () => [fact('spans', own.made), fact('left out', own.lost)],
+          facts: () => [fact('spans', own.made), fact('dropped', own.lost)],
           items: own.made,
         }
       : off('self_telemetry.tracing.enabled'),

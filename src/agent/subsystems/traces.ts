@@ -79,9 +79,9 @@ const captureMetrics: MetricsOf<Traces> = {
 
 export const traces: Subsystem<Traces> = {
   name: 'traces',
-  keys: ['agent.ebpf'],
+  keys: ['agent.ebpf', 'discovery'],
   banner: 'always',
-  source: { id: 'requests', name: 'requests, by eBPF', signal: 'traces' },
+  source: { id: 'requests', name: 'requests (eBPF)', signal: 'traces' },
   needs: part,
   create: agent => {
     const { config, events } = agent
@@ -119,18 +119,18 @@ export const traces: Subsystem<Traces> = {
       state: 'ok',
       detail: `${protocols} protocols of every process, by ${backend.name}; ${socketsFound} sockets were already open`,
       faults: limits,
-      measures: () => [fact('series of requests', red.series)],
+      measures: () => [fact('request series', red.series)],
       items: 'rest',
       facts: () => {
         const counters = capture.counters()
         return [
           fact('back end', backend.name),
           fact('protocols', protocols),
-          fact('connections read here', streams.size),
-          fact('connections not recognised', counters.not_recognised),
-          fact('exchanges over the budget', counters.over_budget),
-          fact('records that found no room', lostRecords(counters)),
-          fact('calls of processes that are not selected', tracer.unselected),
+          fact('connections decoded in user space', streams.size),
+          fact('unrecognised connections', counters.not_recognised),
+          fact('exchanges over the span budget', counters.over_budget),
+          fact('records lost, buffer full', lostRecords(counters)),
+          fact('calls of unselected processes', tracer.unselected),
         ]
       },
     }
