@@ -79,7 +79,7 @@ const captureMetrics: MetricsOf<Traces> = {
 
 export const traces: Subsystem<Traces> = {
   name: 'traces',
-  keys: ['agent.ebpf', 'discovery'],
+  keys: ['agent.ebpf'],
   banner: 'always',
   source: { id: 'requests', name: 'requests (eBPF)', signal: 'traces' },
   needs: part,
