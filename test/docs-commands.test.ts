@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { parse } from 'yaml'
+import { subsystems } from '../src/agent/subsystems/index.ts'
 import { operations } from '../src/api/routes.ts'
 import type { AgentView } from '../src/api/types.ts'
 import { parseArguments } from '../src/cli/arguments.ts'
@@ -35,7 +36,12 @@ function svcFault(words: readonly string[]): string {
   return choices.includes(word) ? '' : `${word} is none of ${choices}`
 }
 
-const view = { profiles: profileKinds, ui: {}, pageDirectory: '' } as unknown as AgentView
+const view = {
+  profiles: profileKinds,
+  pages: subsystems.flatMap(subsystem => subsystem.pages ?? []),
+  ui: {},
+  pageDirectory: '',
+} as unknown as AgentView
 const paths = new Set(operations(view, '/metrics').map(({ path }) => path))
 
 /** Why a URL of the agent leads nowhere, '' where it leads somewhere. */

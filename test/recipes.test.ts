@@ -128,7 +128,13 @@ test('a protocol takes what its recipe says: four files at most, of which one is
   prove(recipeOf('protocol'))
 })
 
-test('the tree with both is as it has to be: architecture, generated files', { skip: onlyInSoak }, () => {
+test('a subsystem takes what its recipe says: four files at most, of which one is edited', () => {
+  prove(recipeOf('subsystem'))
+})
+
+test('the tree with all three is as it has to be: architecture, generated files', {
+  skip: onlyInSoak,
+}, () => {
   run('node tools/check-architecture.ts')
   run('bash tools/generate --check')
 })

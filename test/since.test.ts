@@ -229,7 +229,7 @@ test('sources of this tree that tests start by path select these tests', () => {
     for (const each of want) assert.ok(found.includes(each), `${file} does not select ${each}`)
     return found
   }
-  check('src/agent/gpu.ts', 'src/agent/gpu.test.ts')
+  check('src/agent/subsystems/gpus.ts', 'src/agent/subsystems/gpus.test.ts')
   check('src/cli/doctor/gpu.ts', 'src/cli/doctor/gpu.test.ts')
   check('src/scraping/fetch/target-client.ts', 'src/scraping/fetch/redirect-reach.test.ts')
   check('src/runtime/runtime-profiler.ts', 'src/runtime/source-map.test.ts', 'src/runtime/bundle.test.ts')

@@ -1,4 +1,5 @@
 // The reference page of the management API, from the operations that serve it.
+import { subsystems } from '../src/agent/subsystems/index.ts'
 import { operations } from '../src/api/routes.ts'
 import type { AgentView } from '../src/api/types.ts'
 import { profileKinds } from '../src/runtime/runtime-profiler.ts'
@@ -40,7 +41,14 @@ and with \`auth.enabled\` clients with the token and browsers that used the link
 /** The page, in Markdown. */
 export function apiPage(): string {
   // Nothing is asked: the operations are only listed.
-  const view = { profiles: profileKinds, ui: {}, browsers: {}, pageDirectory: '' } as unknown as AgentView
+  const pages = subsystems.flatMap(subsystem => subsystem.pages ?? [])
+  const view = {
+    profiles: profileKinds,
+    pages,
+    ui: {},
+    browsers: {},
+    pageDirectory: '',
+  } as unknown as AgentView
   const listed = operations(view, '/metrics').filter(({ isFile }) => !isFile)
   const rows = listed.map(({ method, path, summary, access, parameters, outcomes, debug }) => {
     const query = (parameters ?? []).map(parameter => {

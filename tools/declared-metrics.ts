@@ -1,5 +1,4 @@
 // Every metric that svc serves or sends, by the name that a Prometheus has for it: what dashboards and rules may ask for.
-import { selfMetrics } from '../src/api/self-metrics.ts'
 import type { Collector } from '../src/collectors/collector.ts'
 import { beyond, collectors } from '../src/collectors/index.ts'
 import { buildFamilies, exporterFamilies } from '../src/exposition/exporter-metrics.ts'
@@ -17,6 +16,7 @@ import { flowMetric } from '../src/tracing/flows.ts'
 import { networkMetrics } from '../src/tracing/network-series.ts'
 import { graphMetrics } from '../src/tracing/service-graph.ts'
 import { prometheusName } from './prometheus-name.ts'
+import { declaredSelfMetrics } from './self-metrics-page.ts'
 
 export interface DeclaredMetric {
   /** As a Prometheus has it; of a histogram without `_bucket`, `_count` and `_sum`. */
@@ -39,14 +39,8 @@ export function declaredMetrics(): readonly DeclaredMetric[] {
   return [
     ...[...families, ...buildFamilies, ...exporterFamilies].map(hostMetric),
     ...families.filter(({ type }) => type !== 'summary').map(sentHostMetric),
-    // Nothing is asked of the source before a page is written.
-    ...selfMetrics('svc', {} as never).registry.declared.map(
-      ({ desc: { name, type, labelNames } }): DeclaredMetric => ({
-        name,
-        type,
-        labels: labelNames,
-        from: 'agent',
-      }),
+    ...declaredSelfMetrics().map(
+      ({ name, type, labelNames }): DeclaredMetric => ({ name, type, labels: labelNames, from: 'agent' }),
     ),
     ...sentMetrics.map((metric): DeclaredMetric => sent(metric)),
     ...reportMetrics.map(

@@ -1,14 +1,17 @@
 // The reference page of the agent's metrics about itself, from the registry that serves them.
-import { type SelfMetricsSource, selfMetrics } from '../src/api/self-metrics.ts'
+import { declareMetrics } from '../src/agent/running.ts'
+import { Events } from '../src/agent/subsystem.ts'
+import { subsystems } from '../src/agent/subsystems/index.ts'
 import { dropReasons } from '../src/model/drop-reasons.ts'
 import { signalTypes } from '../src/model/signal-types.ts'
 import { cell, code, table } from './markdown.ts'
 
 const namespace = 'svc'
 
-/** Every family, without values: nothing is asked of the source before a page is written. */
+/** Every family, without values: nothing is read before a page is written. */
 export function declaredSelfMetrics() {
-  return selfMetrics(namespace, {} as SelfMetricsSource).registry.declared.map(({ desc }) => desc)
+  const { registry } = declareMetrics(subsystems, namespace, new Events(), () => undefined as never)
+  return registry.declared.map(({ desc }) => desc)
 }
 
 /** The page, in Markdown. */
@@ -30,7 +33,7 @@ export function selfMetricsPage(): string {
   ])
   return `# Metrics about svc itself
 
-Generated from the registry in \`src/api/self-metrics.ts\` by \`tools/gen-docs.ts\`; do not edit.
+Generated from the subsystems in \`src/agent/subsystems\` by \`tools/gen-docs.ts\`; do not edit.
 
 At \`/metrics\` of the management API (\`self_telemetry.path\`), in the Prometheus text format or as OpenMetrics, as the
 client requests. \`${namespace}\` is \`self_telemetry.prometheus_namespace\`. Host metrics have [their own page](metrics.md).

@@ -1,6 +1,5 @@
 // What the host, its containers and its cluster are, wired to whoever describes processes.
 
-import type { Degradation } from '../api/types.ts'
 import type { Config } from '../config/index.ts'
 import { clouds } from '../discovery/index.ts'
 import { KubernetesSource } from '../discovery/kubernetes/kubernetes-source.ts'
@@ -8,12 +7,13 @@ import { CloudSource } from '../entities/cloud-source.ts'
 import { noPlace } from '../entities/container-place.ts'
 import { Entities, type EntitiesOptions } from '../entities/entities.ts'
 import { ByteRoom } from '../lib/byte-room.ts'
-import type { Change } from '../lib/change.ts'
+import { type Change, change } from '../lib/change.ts'
 import type { Logger } from '../lib/logger.ts'
 import type { MemoryGovernor } from '../lib/memory-governor.ts'
 import { ContainerLookup } from './container-lookup.ts'
 import { ContainerRuntimes } from './container-runtimes.ts'
 import { HostEntity, hostResource } from './host-resource.ts'
+import type { Fault } from './subsystem.ts'
 
 export interface DiscoveryOptions {
   readonly config: Config
@@ -27,15 +27,16 @@ export interface DiscoveryOptions {
 export class Discovery {
   readonly entities: Entities
   readonly host: HostEntity
+  /** Undefined: switched off; the same of the next two. */
+  runtimes: ContainerRuntimes | undefined
+  kubernetes: KubernetesSource | undefined
+  cloud: CloudSource | undefined
   private readonly log: Logger
   private readonly onContainer: () => void
   private readonly lookup: ContainerLookup
   /** For what runtimes and the cluster tell of: it stays for as long as they have it, so it is bounded where it comes in. */
   private readonly room: ByteRoom
   private config: Config
-  private containerRuntimes: ContainerRuntimes | undefined
-  private kubernetesSource: KubernetesSource | undefined
-  private cloudSource: CloudSource | undefined
   private stopped = false
 
   constructor({ config, log, onContainer, governor }: DiscoveryOptions) {
@@ -55,7 +56,7 @@ export class Discovery {
       rootfs,
       sink: this.entities,
       room: this.room,
-      isFollowed: id => this.containerRuntimes?.knows(id) ?? false,
+      isFollowed: id => this.runtimes?.knows(id) ?? false,
       intervalMs: () => this.config.agent.discovery.interval,
     })
     this.host = new HostEntity(hostResource(rootfs, config.resource.attributes), () =>
@@ -63,17 +64,9 @@ export class Discovery {
     )
   }
 
-  /** Undefined: switched off. */
-  get runtimes(): ContainerRuntimes | undefined {
-    return this.containerRuntimes
-  }
-
-  get kubernetes(): KubernetesSource | undefined {
-    return this.kubernetesSource
-  }
-
-  get cloud(): CloudSource | undefined {
-    return this.cloudSource
+  /** Labels of containers that may be shown: others may hold secrets. */
+  get shownLabels(): readonly string[] {
+    return this.config.agent.discovery.docker.labels
   }
 
   /** Begins to ask. What is found comes in its time; nothing waits for it. */
@@ -85,8 +78,8 @@ export class Discovery {
   }
 
   /** What was asked for and does not answer. Where there is nothing to ask, nothing is wrong. */
-  get faults(): readonly Degradation[] {
-    const { containerRuntimes: runtimes, kubernetesSource: kubernetes, cloudSource: cloud } = this
+  get faults(): readonly Fault[] {
+    const { runtimes, kubernetes, cloud } = this
     const named = [
       ['discovery: Docker', runtimes?.docker?.state],
       // Without it names and images are known all the same, by its files.
@@ -95,63 +88,55 @@ export class Discovery {
       ['discovery: cloud', cloud?.state],
     ] as const
     const left = this.room.leftOut === 0 ? [] : [leftOutFault(this.room)]
-    const told = named.flatMap(([subsystem, state, isPart = false]) =>
-      state === undefined || state.reason === '' || state.hint === ''
-        ? []
-        : // What answers and does not tell all is no reason to call the agent unready.
-          [
-            {
-              subsystem: state.connected || isPart ? `about ${subsystem}` : subsystem,
-              reason: state.reason,
-              hint: state.hint,
-            },
-          ],
-    )
+    const told = named.flatMap(([subsystem, state, isPart = false]): Fault[] => {
+      if (state === undefined || state.reason === '' || state.hint === '') return []
+      const { reason, hint } = state
+      // What answers and does not tell all is no reason to call the agent unready.
+      if (state.connected || isPart) return [{ subsystem: `about ${subsystem}`, reason, hint }]
+      return [{ subsystem, reason, hint, fails: 'discovery' }]
+    })
     return [...told, ...left]
   }
 
   /** What a reload changes. */
   prepare(config: Config): Change {
-    return {
-      commit: () => {
-        const before = this.config
-        this.config = config
-        if (this.stopped) return
-        this.entities.configure(this.entitiesOptions())
-        const differs = (of: (config: Config) => unknown) =>
-          JSON.stringify(of(before)) !== JSON.stringify(of(config))
-        const isOn = ({ agent }: Config) => agent.discovery.enabled
-        if (
-          differs(each => [
-            isOn(each),
-            each.agent.discovery.detect_docker,
-            each.agent.discovery.interval,
-            each.agent.discovery.docker.endpoint,
-          ])
-        )
-          this.startRuntimes()
-        if (
-          differs(each => [
-            isOn(each),
-            each.agent.discovery.detect_kubernetes,
-            each.agent.discovery.kubernetes,
-            selectedLabels(each),
-          ])
-        )
-          this.startKubernetes()
-        if (!this.looks) this.lookup.clear()
-        if (differs(each => [isOn(each), each.agent.discovery.detect_cloud, each.cloud])) this.startCloud()
-      },
-      abort: () => undefined,
-    }
+    return change(() => {
+      const before = this.config
+      this.config = config
+      if (this.stopped) return
+      this.entities.configure(this.entitiesOptions())
+      const differs = (of: (config: Config) => unknown) =>
+        JSON.stringify(of(before)) !== JSON.stringify(of(config))
+      const isOn = ({ agent }: Config) => agent.discovery.enabled
+      if (
+        differs(each => [
+          isOn(each),
+          each.agent.discovery.detect_docker,
+          each.agent.discovery.interval,
+          each.agent.discovery.docker.endpoint,
+        ])
+      )
+        this.startRuntimes()
+      if (
+        differs(each => [
+          isOn(each),
+          each.agent.discovery.detect_kubernetes,
+          each.agent.discovery.kubernetes,
+          selectedLabels(each),
+        ])
+      )
+        this.startKubernetes()
+      if (!this.looks) this.lookup.clear()
+      if (differs(each => [isOn(each), each.agent.discovery.detect_cloud, each.cloud])) this.startCloud()
+    })
   }
 
   stop(): void {
     this.stopped = true
     this.lookup.stop()
-    this.containerRuntimes?.stop()
-    this.kubernetesSource?.stop()
-    this.cloudSource?.stop()
+    this.runtimes?.stop()
+    this.kubernetes?.stop()
+    this.cloud?.stop()
   }
 
   private entitiesOptions(): EntitiesOptions {
@@ -174,17 +159,17 @@ export class Discovery {
 
   private look(id: string) {
     if (!this.looks) return undefined
-    const { rootDir } = this.containerRuntimes?.docker?.state ?? {}
+    const { rootDir } = this.runtimes?.docker?.state ?? {}
     if (rootDir) this.lookup.files.setDockerRoot(rootDir)
     return this.lookup.find(id)
   }
 
   private startRuntimes(): void {
     const { discovery, nodeexporter } = this.config.agent
-    this.containerRuntimes?.stop()
-    this.containerRuntimes = undefined
+    this.runtimes?.stop()
+    this.runtimes = undefined
     if (!this.looks) return
-    this.containerRuntimes = new ContainerRuntimes({
+    this.runtimes = new ContainerRuntimes({
       endpoint: discovery.docker.endpoint,
       sink: this.entities,
       room: this.room,
@@ -192,16 +177,16 @@ export class Discovery {
       rootfs: nodeexporter.path.rootfs,
       refreshMs: discovery.interval,
     })
-    this.containerRuntimes.start()
+    this.runtimes.start()
   }
 
   private startKubernetes(): void {
     const { discovery } = this.config.agent
-    this.kubernetesSource?.stop()
-    this.kubernetesSource = undefined
+    this.kubernetes?.stop()
+    this.kubernetes = undefined
     if (this.config.mode !== 'agent' || !discovery.enabled || !discovery.detect_kubernetes) return
     const { kubeconfig, node_name, namespaces, labels, annotations } = discovery.kubernetes
-    this.kubernetesSource = new KubernetesSource({
+    this.kubernetes = new KubernetesSource({
       kubeconfig,
       nodeName: node_name,
       namespaces,
@@ -211,17 +196,17 @@ export class Discovery {
       room: this.room,
       warn: this.warn('Kubernetes'),
     })
-    this.kubernetesSource.start()
+    this.kubernetes.start()
   }
 
   private startCloud(): void {
     const { cloud, agent } = this.config
-    this.cloudSource?.stop()
-    this.cloudSource = undefined
+    this.cloud?.stop()
+    this.cloud = undefined
     this.entities.cloud(undefined)
     if (!agent.discovery.enabled || !agent.discovery.detect_cloud) return
     const { refresh_interval, ...settings } = cloud
-    this.cloudSource = new CloudSource({
+    this.cloud = new CloudSource({
       providers: clouds,
       settings,
       refreshMs: refresh_interval,
@@ -229,7 +214,7 @@ export class Discovery {
       sink: this.entities,
       warn: this.warn('the cloud'),
     })
-    void this.cloudSource.start()
+    void this.cloud.start()
   }
 
   private warn(source: string) {
@@ -242,7 +227,7 @@ function selectedLabels({ discovery }: Config): string[] {
   return [...discovery.instrument, ...discovery.exclude].flatMap(each => Object.keys(each.k8s_pod_labels))
 }
 
-function leftOutFault({ leftOut, limitBytes }: ByteRoom): Degradation {
+function leftOutFault({ leftOut, limitBytes }: ByteRoom): Fault {
   return {
     subsystem: 'about discovery: memory',
     reason: `containers, pods or services left out ${leftOut} times: the limit for all of them is ${limitBytes} bytes`,

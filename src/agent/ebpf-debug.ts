@@ -5,7 +5,7 @@ import type { Config } from '../config/index.ts'
 import { watchRefusals } from '../kernel/load-refusals.ts'
 import { loadedPrograms } from '../kernel/loaded.ts'
 import { loadNative, type StatsHandle, Unsupported } from '../kernel/native.ts'
-import type { Change } from '../lib/change.ts'
+import { type Change, change } from '../lib/change.ts'
 import type { Logger } from '../lib/logger.ts'
 
 export interface EbpfDebugOptions {
@@ -50,12 +50,11 @@ export class EbpfDebug {
   }
 
   prepare(config: Config): Change {
-    const commit = () => {
+    return change(() => {
       this.#configure(config)
       // They may have run and been measured before.
       if (this.measures) this.#look()
-    }
-    return { commit, abort: () => undefined }
+    })
   }
 
   stop(): void {

@@ -110,9 +110,9 @@ export class HostMetrics {
     return failuresOf(this.#current.metrics)
   }
 
-  /** The same, and what else works less than asked. */
+  /** What else works less than asked. */
   get faults(): readonly Degradation[] {
-    return [...this.#faults, ...this.failures]
+    return this.#faults
   }
 
   /** How many collectors are on. */
@@ -296,7 +296,7 @@ export function systemMetrics(config: Config, log: Logger, scrapes: () => Scrape
     intervalMs: collector_interval,
     timeoutMs: timeout,
     build: { version, revision: commit },
-    withoutEbpf: ebpfOff(config),
+    withoutEbpf: ebpfOff(config)?.detail,
     scrapes,
     log,
   })

@@ -58,7 +58,7 @@ const leavingPart = 1.5
 
 export class KernelTelemetry {
   /** What was asked for and does not run. */
-  readonly faults: readonly Degradation[]
+  readonly faults: Degradation[] = []
   /** Who asks whom; filled by the tracer. */
   readonly graph: ServiceGraph
   private readonly options: KernelTelemetryOptions
@@ -83,15 +83,81 @@ export class KernelTelemetry {
   private lostCalls = 0
 
   constructor(options: KernelTelemetryOptions) {
-    const { config, pipeline, processes, selfPid, log } = options
-    const { ebpf } = config.agent
-    const { network, syscalls } = ebpf
+    const { config, processes, profiled, selfPid, log, governor, host } = options
+    const { network, syscalls } = config.agent.ebpf
     const startUs = Date.now() * 1000
     this.options = options
-    this.lastHost = options.host.resource
-    const { governor } = options
-    const graph = new ServiceGraph({ startUs, maxBytes: governor.limitOf(graphShare) })
-    this.graph = graph
+    this.lastHost = host.resource
+    this.graph = new ServiceGraph({ startUs, maxBytes: governor.limitOf(graphShare) })
+    const maxBytes = governor.limitOf(seriesShare)
+    this.syscallTimes = new RedTable({ startUs, maxBytes, others: host.resource })
+    processes.onEnd((ended, next) => {
+      this.series?.forget(ended)
+      this.syscallTimes.forget(ended, next)
+    })
+    this.findInterfaces()
+    this.network = this.load(connections, native => new NetworkProbe(native))
+    if (this.network !== undefined && network.tcp_metrics)
+      this.series = new NetworkSeries({ startUs, maxBytes })
+    if (this.network !== undefined && network.flows) {
+      const interfaceOf = (address: string) =>
+        address.startsWith('127.') ? 'lo' : (this.interfaces.get(address) ?? '')
+      this.flows = new Flows({ startUs, interfaceOf, interfaces: network.interfaces })
+    }
+    this.syscalls = this.load(systemCalls, native => new SyscallCounts(native, syscalls, selfPid))
+    if (this.syscalls !== undefined && this.syscalls.unknown.length > 0)
+      log.warn('unknown system calls in the configuration', { names: this.syscalls.unknown.join(' ') })
+    this.events = this.load(processEvents, native => this.openEvents(native))
+    for (const table of [processes, profiled]) table.catchUp = () => this.events?.drain()
+    this.register(governor)
+    this.timers = [
+      setInterval(() => void this.exportInTurns(), network.metrics_interval),
+      setInterval(() => this.findInterfaces(), addressesMs),
+    ]
+  }
+
+  /** Loads what a part runs; where that fails, there is a fault and the others go on. */
+  private load<T>(part: KernelPart, open: (native: Native) => T): T | undefined {
+    const { config, log } = this.options
+    if (part.off(config.agent) !== undefined) return undefined
+    try {
+      const native = loadNative()
+      if (native instanceof Unsupported) throw new Error(native.reason)
+      return open(native)
+    } catch (error) {
+      const why = whyNotLoaded(error)
+      log.warn(`${part.subsystem}: not available`, { reason: why.reason })
+      this.faults.push(failureOf(part, why))
+      return undefined
+    }
+  }
+
+  private openEvents(native: Native): ProcessEvents {
+    const { pipeline, processes, profiled, resources, onExec } = this.options
+    const logs = pipeline.intake('logs', 'process')
+    let place = noPlace
+    let began: number | undefined
+    return new ProcessEvents(native, {
+      maxPerSecond: this.eventSteps.value,
+      onProcess: news => {
+        processes.noticed(news)
+        profiled.noticed(news)
+        if (news.kind === 'exec') onExec(news.pid)
+        place = placeOfNews(news)
+        began = news.start
+      },
+      emit: record => {
+        const pid = Number(record.attributes.get('process.pid'))
+        // Another process may have its number by now.
+        logs.add(processes.known(pid, began) ?? resources.of(place), this.scope, record)
+        place = noPlace
+        began = undefined
+      },
+    })
+  }
+
+  private register(governor: MemoryGovernor): void {
+    const { graph, flows } = this
     governor.register({
       name: 'service graph',
       kind: 'detail',
@@ -99,42 +165,13 @@ export class KernelTelemetry {
       bytes: () => graph.bytes,
       shed: bytes => graph.shed(bytes),
     })
-    const maxBytes = governor.limitOf(seriesShare)
-    this.syscallTimes = new RedTable({ startUs, maxBytes, others: options.host.resource })
-    processes.onEnd((ended, next) => {
-      this.series?.forget(ended)
-      this.syscallTimes.forget(ended, next)
-    })
-    this.findInterfaces()
-    const faults: Degradation[] = []
-    const native = loadNative()
-    const start = <T>(part: KernelPart, make: (native: Native) => T): T | undefined => {
-      if (part.off(config.agent) !== undefined) return undefined
-      try {
-        if (native instanceof Unsupported) throw new Error(native.reason)
-        return make(native)
-      } catch (error) {
-        const why = whyNotLoaded(error)
-        log.warn(`${part.subsystem}: not available`, { reason: why.reason })
-        faults.push(failureOf(part, why))
-        return undefined
-      }
-    }
-    this.network = start(connections, each => new NetworkProbe(each))
-    if (this.network !== undefined && network.tcp_metrics)
-      this.series = new NetworkSeries({ startUs, maxBytes })
-    if (this.network !== undefined && network.flows) {
-      const interfaceOf = (address: string) =>
-        address.startsWith('127.') ? 'lo' : (this.interfaces.get(address) ?? '')
-      const flows = new Flows({ startUs, interfaceOf, interfaces: network.interfaces })
-      this.flows = flows
+    if (flows !== undefined)
       governor.register({
         name: 'network flows',
         kind: 'detail',
         bytes: () => flows.bytes,
         shed: bytes => flows.shed(bytes),
       })
-    }
     // What is counted stays: it is bounded where it comes in.
     governor.register({
       name: 'network metrics',
@@ -143,47 +180,17 @@ export class KernelTelemetry {
       bytes: () => (this.series?.bytes ?? 0) + this.syscallTimes.bytes,
       shed: () => 0,
     })
-    this.syscalls = start(systemCalls, each => new SyscallCounts(each, syscalls, selfPid))
-    if (this.syscalls !== undefined && this.syscalls.unknown.length > 0)
-      log.warn('unknown system calls in the configuration', { names: this.syscalls.unknown.join(' ') })
-    const tables = [processes, options.profiled]
-    let place = noPlace
-    let began: number | undefined
-    this.events = start(processEvents, each => {
-      const logs = pipeline.intake('logs', 'process')
-      return new ProcessEvents(each, {
-        maxPerSecond: this.eventSteps.value,
-        onProcess: news => {
-          for (const table of tables) table.noticed(news)
-          if (news.kind === 'exec') options.onExec(news.pid)
-          place = placeOfNews(news)
-          began = news.start
-        },
-        emit: record => {
-          const pid = Number(record.attributes.get('process.pid'))
-          // Another process may have its number by now.
-          logs.add(processes.known(pid, began) ?? options.resources.of(place), this.scope, record)
-          place = noPlace
-          began = undefined
-        },
-      })
-    })
-    for (const table of tables) table.catchUp = () => this.events?.drain()
-    this.faults = faults
-    this.timers = [
-      setInterval(() => void this.exportInTurns(), network.metrics_interval),
-      setInterval(() => this.findInterfaces(), addressesMs),
-    ]
   }
 
   /** What owners did not get, or gave up for others, by table. */
-  get losses(): Readonly<Record<string, ShareLosses>> {
+  get losses(): Readonly<Record<string, ShareLosses | undefined>> {
     const { graph, network, series, flows } = this
-    const losses: Record<string, ShareLosses> = { service_graph: graph.losses }
-    if (network !== undefined) losses.connection_pairs = { refused: network.counters().overflowed, taken: 0 }
-    if (series !== undefined) losses.connections = series.losses
-    if (flows !== undefined) losses.flows = flows.losses
-    return losses
+    return {
+      service_graph: graph.losses,
+      connection_pairs: network && { refused: network.counters().overflowed, taken: 0 },
+      connections: series?.losses,
+      flows: flows?.losses,
+    }
   }
 
   /** What does less while svc takes too much CPU: processes that come and go, which a look at each costs. */

@@ -7,7 +7,7 @@ import type { Entities } from '../entities/entities.ts'
 import { FarFiles } from '../kernel/far-files.ts'
 import { loadNative, Unsupported } from '../kernel/native.ts'
 import { build } from '../lib/build.ts'
-import type { Change } from '../lib/change.ts'
+import { type Change, change } from '../lib/change.ts'
 import type { CpuLever } from '../lib/cpu-governor.ts'
 import { CpuSteps } from '../lib/cpu-steps.ts'
 import type { ShareLosses } from '../lib/fair-share.ts'
@@ -124,6 +124,12 @@ export class Logs {
     this.govern(options.governor)
   }
 
+  /** Something is followed. */
+  get isOn(): boolean {
+    return this.running !== undefined
+  }
+
+  /** Looks at all followed logs. */
   get status(): LogsStatus {
     const { follower, journal } = this.running ?? {}
     const state = follower?.state
@@ -203,13 +209,10 @@ export class Logs {
 
   /** What a reload changes: what was read goes on where it was. */
   prepare(config: Config): Change {
-    return {
-      commit: () => {
-        this.config = config
-        this.stopping = this.stopping.then(() => this.end()).then(() => this.start())
-      },
-      abort: () => undefined,
-    }
+    return change(() => {
+      this.config = config
+      this.stopping = this.stopping.then(() => this.end()).then(() => this.start())
+    })
   }
 
   /** Reads no further, and hands on what waits for more lines. */

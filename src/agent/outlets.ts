@@ -15,7 +15,7 @@ import { parseEndpoint } from '../lib/endpoint.ts'
 import { readContent } from '../lib/file-content.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
 import { type Batch, plainBatch, type Sender } from '../model/batch.ts'
-import { type Signal, signals } from '../model/signal.ts'
+import { bySignal, type Signal, signals } from '../model/signal.ts'
 import type { Process } from '../pipeline/batcher.ts'
 import { DiskStore } from '../pipeline/disk/disk-store.ts'
 import { type LaneSettings, Pipeline, type PipelineSettings } from '../pipeline/pipeline.ts'
@@ -67,6 +67,10 @@ function sends({ settings }: Plan): boolean {
   return signals.some(signal => settings.lanes[signal].sender !== undefined)
 }
 
+/** A queue on disk that is asked for and not there is opened at the next start. */
+export const queueHint =
+  'fix that and restart svc (queued data is delivered first), or set pipeline.export.queue.enabled: false'
+
 export interface OutletsOptions {
   readonly log: Logger
   /** Called after each export request. Must not throw. */
@@ -77,6 +81,8 @@ export interface OutletsOptions {
 /** The pipeline with what is done to its items and its destinations, which may change while it runs. */
 export class Outlets {
   readonly pipeline: Pipeline
+  /** Spans that wait for their other side: they are taken in, and not yet in the pipeline. */
+  earlySpans: () => number = () => 0
   /** Text says why it could not be opened; undefined where none was wanted at the start. */
   readonly #store: DiskStore | string | undefined
   readonly #log: Logger
@@ -124,6 +130,20 @@ export class Outlets {
 
   get faults(): readonly OutletFault[] {
     return this.#plan.faults
+  }
+
+  /** `host:port` of the first signal that is sent, '' for none. */
+  get endpoint(): string {
+    for (const signal of signals) {
+      const { destination } = this.pipeline.state(signal)
+      if (destination !== undefined) return destination.endpoint
+    }
+    return ''
+  }
+
+  /** Items that wait for export. */
+  waiting(signal: Signal): number {
+    return this.pipeline.state(signal).queued + (signal === 'traces' ? this.earlySpans() : 0)
   }
 
   /**
@@ -249,12 +269,7 @@ function planOf(config: Config, kept: ReadonlyMap<string, Sender>, processing: P
     }
   }
   const settings: PipelineSettings = {
-    lanes: {
-      traces: lane('traces'),
-      metrics: lane('metrics'),
-      logs: lane('logs'),
-      profiles: lane('profiles'),
-    },
+    lanes: bySignal(lane),
     processes: processing.chains as { readonly [S in Signal]?: Process<ItemOf[S]> | undefined },
     retry: {
       initialMs: backoff.initial,

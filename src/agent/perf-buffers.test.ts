@@ -14,8 +14,9 @@ import { openLedger } from '../pipeline/ledger.ts'
 import type { Backend } from '../probes/capture.ts'
 import { SyscallCapture } from '../probes/syscall-capture.ts'
 import { syscalls } from '../probes/syscalls.ts'
-import { metricsSource } from './metrics-source.ts'
-import type { Parts } from './parts.ts'
+import { declareMetrics, type Running } from './running.ts'
+import { Events } from './subsystem.ts'
+import { traces } from './subsystems/traces.ts'
 import { Tracing } from './tracing.ts'
 
 const skip = withoutTracepoints
@@ -48,14 +49,15 @@ function startTracing(env: Record<string, string>): {
 
 /** What the metrics about svc tell of buffers. */
 function buffers(tracing: Tracing): { received: number; lost: number; ring: readonly number[] } {
-  const source = metricsSource({ tracing, outlets: {}, self: {}, profiling: {} } as unknown as Parts)
-  const all = { received: 0, lost: 0 }
-  source.perf((_cpu, received, lost) => {
-    all.received += received
-    all.lost += lost
-  })
-  const ring = source.ringbuf()
-  return { ...all, ring: [ring.received, ring.lost] }
+  const agent = { of: () => tracing, faults: () => [] } as unknown as Running
+  const page = declareMetrics([traces], 'svc', new Events(), () => agent).registry.write()
+  const sum = (name: string) =>
+    [...page.matchAll(new RegExp(`^svc_ebpf_${name}(?:\\{.*\\})? (\\d+)$`, 'gm'))].reduce(
+      (all, [, events]) => all + Number(events),
+      0,
+    )
+  const ring = [sum('ringbuf_events_total'), sum('ringbuf_lost_total')]
+  return { received: sum('perf_events_total'), lost: sum('perf_lost_total'), ring }
 }
 
 function check(name: string, body: () => Promise<void>): void {

@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { ProcessesDocument } from '../api/types.ts'
 import { listenersAt } from '../entities/listening-ports.ts'
 import type { ProcessView } from '../entities/process-table.ts'
-import type { Parts } from './parts.ts'
+import type { Subsystems } from './subsystems.ts'
 import { Tracing } from './tracing.ts'
 
 const procDir = '/proc'
@@ -12,7 +12,7 @@ const procDir = '/proc'
 const maxProcesses = 100
 
 /** Lets others work after each process, which takes a millisecond or two. */
-export async function explain(parts: Parts, pid: number, port: number): Promise<ProcessesDocument> {
+export async function explain(parts: Subsystems, pid: number, port: number): Promise<ProcessesDocument> {
   const pids =
     port === 0 ? [pid] : (await listenersAt(procDir, port)).filter(each => pid === 0 || each === pid)
   if (pid === 0 && port === 0) pids.splice(0, 1, ...parts.processes.pids(maxProcesses))
@@ -25,7 +25,7 @@ export async function explain(parts: Parts, pid: number, port: number): Promise<
   return { processes }
 }
 
-function described(parts: Parts, view: ProcessView): ProcessesDocument['processes'][number] {
+function described(parts: Subsystems, view: ProcessView): ProcessesDocument['processes'][number] {
   const { pid, name, executable, listening, served, seen, startedUs, podName } = view
   const { observed, reason } = verdict(parts, view)
   return {
@@ -48,7 +48,7 @@ function described(parts: Parts, view: ProcessView): ProcessesDocument['processe
   }
 }
 
-function verdict({ tracing, loaded }: Parts, view: ProcessView): { observed: boolean; reason: string } {
+function verdict({ tracing, loaded }: Subsystems, view: ProcessView): { observed: boolean; reason: string } {
   if (view.pid === process.pid) return { observed: false, reason: 'the agent never traces itself' }
   if (!(tracing instanceof Tracing)) {
     const why =
@@ -67,7 +67,7 @@ function verdict({ tracing, loaded }: Parts, view: ProcessView): { observed: boo
   return view
 }
 
-function notesOf({ tracing }: Parts, view: ProcessView): string[] {
+function notesOf({ tracing }: Subsystems, view: ProcessView): string[] {
   const notes: string[] = []
   if (!view.seen)
     notes.push(

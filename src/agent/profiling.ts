@@ -10,7 +10,7 @@ import { ownPids } from '../kernel/needs.ts'
 import { hostPid } from '../kernel/needs-processes.ts'
 import { type NotLoaded, whyNotLoaded } from '../kernel/why-not-loaded.ts'
 import { build } from '../lib/build.ts'
-import type { Change } from '../lib/change.ts'
+import { type Change, change } from '../lib/change.ts'
 import type { CpuLever } from '../lib/cpu-governor.ts'
 import { CpuSteps } from '../lib/cpu-steps.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
@@ -24,7 +24,6 @@ import { Profiler, type ProfilerSettings } from '../profiling/profiler.ts'
 import { tableDirectory } from '../profiling/unwind-cache.ts'
 import type { HostEntity } from './host-resource.ts'
 import { failureOf, profiles, whyOff } from './kernel-parts.ts'
-import { selectionOf } from './tracing.ts'
 
 export interface ProfilingOptions {
   readonly config: Config
@@ -152,21 +151,17 @@ export class Profiling {
 
   /** What a reload changes. */
   prepare(config: Config): Change {
-    return {
-      commit: () => {
-        const before = this.config
-        this.config = config
-        this.options.processes.select(selectionOf(config.discovery))
-        const isOn = enabled(config)
-        if (!isOn) {
-          this.fault = undefined
-          void this.stop()
-        } else if (this.running === undefined) this.start()
-        else if (before.agent.profiling !== config.agent.profiling)
-          this.running?.profiler.configure(this.settings())
-      },
-      abort: () => undefined,
-    }
+    return change(() => {
+      const before = this.config
+      this.config = config
+      const isOn = enabled(config)
+      if (!isOn) {
+        this.fault = undefined
+        void this.stop()
+      } else if (this.running === undefined) this.start()
+      else if (before.agent.profiling !== config.agent.profiling)
+        this.running?.profiler.configure(this.settings())
+    })
   }
 
   async take(request: ProfileRequest): Promise<TakenProfile | ProfileRefusal> {
@@ -274,7 +269,6 @@ export class Profiling {
     const numbers = hostPid.try()
     if ('fault' in numbers && numbers.fault === 'own')
       throw new Error(`${ownPids.detail}: cannot open the files of processes`)
-    processes.select(selectionOf(this.config.discovery))
     const scope: Scope = { name: 'svc/profiler', version: build().version }
     const intake = pipeline.intake('profiles', ({ kind }) => kind)
     let sampler: StackSampler | undefined

@@ -1,9 +1,10 @@
 // A note of this run in svc's own directory, by which the next one knows how it ended.
 
-import { closeSync, constants, fstatSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, renameSync, writeFileSync } from 'node:fs'
 import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { build } from '../lib/build.ts'
+import { textOfFile } from '../lib/if-there.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
 import { makeOwnDirectory, readOwnFile } from '../lib/own-directory.ts'
 import { ownText } from '../lib/own-text.ts'
@@ -20,16 +21,11 @@ const latestMs = 8.64e15
 /** Where `svc-probe --ended` writes what systemd says. */
 const endedFile = 'ended'
 
-export interface RunState {
+/** Nothing here throws: an agent runs as well without. */
+export class RunRecord {
   /** Undefined: this is the first run, or what was before cannot be known. */
   readonly last: LastRun | undefined
   /** Runs that ended, by cause. */
-  readonly ends: Readonly<Partial<Record<RunCause, number>>>
-}
-
-/** Nothing here throws: an agent runs as well without. */
-export class RunRecord implements RunState {
-  readonly last: LastRun | undefined
   readonly ends: Readonly<Partial<Record<RunCause, number>>> = {}
   readonly #path: string
   #notes: RunNotes
@@ -44,7 +40,7 @@ export class RunRecord implements RunState {
     this.#notes = {
       pid: process.pid,
       startTicks: startTicksOf(process.pid),
-      bootId: bootId(),
+      bootId: proc('sys/kernel/random/boot_id').trim(),
       version: build().version,
       startedMs: Date.now(),
       seenMs: Date.now(),
@@ -192,25 +188,13 @@ function controlGroup(): { readonly cgroup: string; readonly oomKills: number } 
     if (type !== kind || (v1 !== undefined && !options.split(',').includes('memory'))) continue
     // Within a namespace of control groups the mount's root is the group's own.
     for (const folder of [join(at, cgroup), at]) {
-      const found = /^oom_kill (\d+)$/m.exec(fileText(join(folder, file)))?.[1]
+      const found = /^oom_kill (\d+)$/m.exec(textOfFile(join(folder, file)))?.[1]
       if (found !== undefined) return { cgroup, oomKills: Number(found) }
     }
   }
   return { cgroup, oomKills: -1 }
 }
 
-function bootId(): string {
-  return proc('sys/kernel/random/boot_id').trim()
-}
-
 function proc(name: string): string {
-  return fileText(`/proc/${name}`)
-}
-
-function fileText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return ''
-  }
+  return textOfFile(`/proc/${name}`)
 }

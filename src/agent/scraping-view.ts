@@ -1,6 +1,5 @@
 // What is scraped, as a document and in numbers.
 
-import type { ScrapingStats } from '../api/scraping-metrics.ts'
 import type { TargetsDocument } from '../api/types.ts'
 import type { JobState, TargetState } from '../scraping/scrape-manager.ts'
 import type { Scraping } from './scraping.ts'
@@ -42,22 +41,21 @@ export function targetsDocument(scraping: Scraping): TargetsDocument {
   }
 }
 
-/** Each metric asks for its own: what walks through all targets is only done for those that need it. */
-export function scrapingStats(scraping: Scraping): ScrapingStats {
-  return {
-    ...scraping.totals,
-    get targets() {
-      return targetCounts(scraping.jobs)
-    },
-    get sources() {
-      return scraping.jobs.flatMap(({ name, sources }) =>
-        sources.map(({ kind, connected }) => [name, kind, connected] as const),
-      )
-    },
-  }
+/** Whether each source of targets answers: one of a kind that does not stands for all of its job. */
+export function sourcesOf(jobs: readonly JobState[]): Iterable<readonly [string, string, boolean]> {
+  const worst = new Map<string, readonly [job: string, kind: string, connected: boolean]>()
+  for (const { name, sources } of jobs)
+    for (const { kind, connected } of sources) {
+      const key = JSON.stringify([name, kind])
+      worst.set(key, [name, kind, connected && (worst.get(key)?.[2] ?? true)])
+    }
+  return worst.values()
 }
 
-function targetCounts(jobs: readonly JobState[]): ScrapingStats['targets'] {
+/** Targets by how their last scrape went. */
+export function targetCounts(
+  jobs: readonly JobState[],
+): Readonly<Record<'up' | 'down' | 'unknown' | 'dropped', number>> {
   const targets = { up: 0, down: 0, unknown: 0, dropped: 0 }
   for (const job of jobs) {
     const { up, down, unknown } = healths(job)

@@ -10,7 +10,7 @@ import { silentLogger } from '../../test/helpers/silent-logger.ts'
 import { type Config, loadConfig } from '../config/index.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import { Scraping } from './scraping.ts'
-import { scrapingStats, targetsDocument } from './scraping-view.ts'
+import { sourcesOf, targetCounts, targetsDocument } from './scraping-view.ts'
 
 const waitMs = 20_000
 
@@ -93,7 +93,7 @@ scrape_configs:
     ),
   )
   await until('all are known, and the one that is down was tried', waitMs, () => {
-    const { up, down, unknown } = scrapingStats(scraping).targets
+    const { up, down, unknown } = targetCounts(scraping.jobs)
     return down === 1 && up + unknown === 1005
   })
   const { jobs } = targetsDocument(scraping)
@@ -104,12 +104,14 @@ scrape_configs:
       ['few', 1, 1],
     ],
   )
-  const { sources, failures } = scrapingStats(scraping)
-  assert.deepEqual(sources, [
-    ['many', 'static', true],
-    ['few', 'static', true],
-  ])
-  assert.ok(failures >= 1)
+  assert.deepEqual(
+    [...sourcesOf(scraping.jobs)],
+    [
+      ['many', 'static', true],
+      ['few', 'static', true],
+    ],
+  )
+  assert.ok(scraping.totals.failures >= 1)
 })
 
 test('what the configuration says of parameters is in no document, what relabelling made of them is', async t => {

@@ -2,7 +2,7 @@
 
 import type { Degradation } from '../api/types.ts'
 import type { Config } from '../config/index.ts'
-import type { Change } from '../lib/change.ts'
+import { type Change, change } from '../lib/change.ts'
 import type { Logger } from '../lib/logger.ts'
 import type { MemoryGovernor } from '../lib/memory-governor.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
@@ -112,14 +112,11 @@ export class Scraping {
   }
 
   prepare(config: Config): Change {
-    return {
-      commit: () => {
-        this.config = config
-        this.jobsWanted = this.wanted
-        if (this.started) this.apply()
-      },
-      abort: () => undefined,
-    }
+    return change(() => {
+      this.config = config
+      this.jobsWanted = this.wanted
+      if (this.started) this.apply()
+    })
   }
 
   /** Ends all, and tells that all series ended. */

@@ -282,13 +282,17 @@ test('the banner says of each subsystem what it does', async () => {
     await agent.stop()
   }
   const none = ['none', 'export', /no exporter configured/] as const
-  const profiles = ['off', 'profiles', /disabled by agent\.(profiling|ebpf)|mode is collector/] as const
-  const logs = ['off', 'logs', /disabled by agent\.logs|mode is collector/] as const
-  const discovery = ['off', 'discovery', /disabled by agent\.discovery/] as const
-  const scraping = ['off', 'scraping', /no targets in collectors/] as const
-  const metrics = ['off', 'host metrics', /disabled by agent\.nodeexporter/] as const
+  const profiles = [
+    'off',
+    'profiles',
+    /^agent\.(profiling|ebpf)\.enabled is false$|mode is collector/,
+  ] as const
+  const logs = ['off', 'logs', /^agent\.logs\.enabled is false$|mode is collector/] as const
+  const discovery = ['off', 'discovery', /^agent\.discovery\.enabled is false$/] as const
+  const scraping = ['off', 'scraping', /^no targets in collectors\.prometheus$/] as const
+  const metrics = ['off', 'host metrics', /^agent\.nodeexporter\.enabled is false$/] as const
   await check({}, [
-    ['off', 'traces', /disabled by agent\.ebpf/],
+    ['off', 'traces', /^agent\.ebpf\.(network\.)?enabled is false$/],
     profiles,
     logs,
     discovery,
@@ -298,7 +302,7 @@ test('the banner says of each subsystem what it does', async () => {
   ])
   const off = { SVC_AGENT_EBPF_ENABLED: 'true', SVC_AGENT_EBPF_NETWORK_ENABLED: 'false' }
   await check(off, [
-    ['off', 'traces', /disabled by agent\.ebpf/],
+    ['off', 'traces', /^agent\.ebpf\.(network\.)?enabled is false$/],
     profiles,
     logs,
     discovery,
@@ -317,7 +321,7 @@ test('the banner says of each subsystem what it does', async () => {
   ])
   const on = { SVC_AGENT_LOGS_ENABLED: 'true', SVC_AGENT_LOGS_POSITION_FILE: '/nonexistent/positions' }
   await check({ ...on, SVC_AGENT_DISCOVERY_ENABLED: 'true', SVC_AGENT_LOGS_PATHS: '/nonexistent/*.log' }, [
-    ['off', 'traces', /disabled/],
+    ['off', 'traces', /^agent\.ebpf\.enabled is false$/],
     profiles,
     ['ok', 'logs', /^of containers, of files \(\/nonexistent\/\*\.log\); \d+ files so far$/],
     ['ok', 'discovery', /^containers, Kubernetes, cloud; see \/status\/discovery$/],
@@ -326,7 +330,7 @@ test('the banner says of each subsystem what it does', async () => {
     none,
   ])
   await check({ SVC_OTLP_ENDPOINT: '127.0.0.1:1' }, [
-    ['off', 'traces', /disabled/],
+    ['off', 'traces', /^agent\.ebpf\.enabled is false$/],
     profiles,
     logs,
     discovery,

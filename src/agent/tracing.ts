@@ -10,7 +10,7 @@ import type { ProcessSelector, SelectionRules } from '../entities/selection.ts'
 import { loadNative, type MapHandle, Unsupported } from '../kernel/native.ts'
 import { firstMissing, ownPids } from '../kernel/needs.ts'
 import { build } from '../lib/build.ts'
-import type { Change } from '../lib/change.ts'
+import { type Change, change } from '../lib/change.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
 import type { MemoryGovernor } from '../lib/memory-governor.ts'
 import { WallClock } from '../lib/wall-clock.ts'
@@ -81,7 +81,6 @@ export class Tracing {
   private readonly options: TracingOptions
   /** The configuration that holds now. */
   private ebpf: Ebpf
-  private discovery: Config['discovery']
   readonly routes: Routes
   private readonly scope: Scope = { name: 'svc/network', version: build().version }
   private readonly timers: NodeJS.Timeout[]
@@ -98,12 +97,9 @@ export class Tracing {
 
   constructor(backend: Backend, options: TracingOptions) {
     this.options = options
-    const { pipeline, processes, config } = options
+    const { pipeline, processes, config, governor, log } = options
     const { network } = config.agent.ebpf
     this.ebpf = config.agent.ebpf
-    this.discovery = config.discovery
-    const account = pipeline.ledger.traces
-    const { governor } = options
     this.red = new RedTable({
       startUs: Date.now() * 1000,
       histograms: config.otlp.metrics.histograms,
@@ -111,61 +107,24 @@ export class Tracing {
       ...(governor === undefined ? {} : { maxBytes: governor.limitOf(redShare) }),
     })
     this.routes = new Routes(routeOptions(network), governor?.limitOf(routesShare))
-    const route = ({ connection, status }: Operation, path: string): string => {
-      const { attributes, owner = hostOwner } = processes.resource(connection.pid, connection.comm)
-      const service = String(attributes.get('service.name'))
-      return this.routes.route(owner, service, path, status !== notFound)
-    }
-    const { capture_bytes: captureBytes } = network
-    const switches: Readonly<Record<string, unknown>> = { ...network }
-    const made = protocols
-      .filter(({ key }) => switches[key] !== false)
-      .map(unit => unit.create({ route, captureBytes }))
-    const drop = (reason: string, n: number) => account.miss(reason, n)
-    const refuse = (connection: number) => this.capture.refuse(connection)
+    const made = this.makeProtocols(network)
+    this.protocols = made.length
     const clock = new WallClock()
-    this.tracer = new Tracer({
-      protocols: made,
-      scope: this.scope,
-      red: this.red,
-      countedBounds: kernelBounds,
-      resourceOf: ({ pid, comm, server, localPort }) => processes.resource(pid, comm, server ? localPort : 0),
-      spans: pipeline.intake('traces'),
-      drop,
-      refuse,
-      exports: ({ pid, comm }) => processes.exported(pid, comm),
-      hidden: ({ pid, comm }) => processes.hidden(pid, comm),
-      ...(options.edge === undefined ? {} : { edge: options.edge }),
-      overBudget: (operation, { owner = hostOwner }) =>
-        this.budget.allows(operation, owner) ? '' : this.budget.reason,
-      rules: tracerRules(network),
-      isLocal: address => address.startsWith('127.') || address === '::1' || this.localAddresses.has(address),
-      now: () => this.capture?.reachedMs ?? performance.now(),
-      clock,
-      ...(governor === undefined ? {} : { governor }),
-    })
-    processes.select(selectionOf(config.discovery))
+    this.tracer = this.makeTracer(made, network, clock)
     this.findAddresses()
     const native = loadNative()
     if (native instanceof Unsupported) throw new Error(native.reason)
-    this.protocols = made.length
     this.streams = new Streams(made, this.tracer, {
       governor,
       isGone: pid => processes.isGone(pid),
       noRoom: () => this.capture.noRoom,
     })
     const names = made.map(({ name }) => name)
-    const sink = new TracingSink({
-      tracer: this.tracer,
-      streams: this.streams,
-      drop,
-      counted: operations => {
-        this.unbooked += operations
-      },
-      refuse,
-      log: options.log,
-    })
-    this.capture = backend.open(native, { ...captureOptions(config, names, governor), clock }, sink)
+    this.capture = backend.open(
+      native,
+      { ...captureOptions(config, names, governor), clock },
+      this.makeSink(),
+    )
     this.budget = new SpanBudget({
       capture: this.capture,
       clock,
@@ -175,18 +134,11 @@ export class Tracing {
       sync: () => this.sync(),
     })
     this.register(governor)
-    const limits: TracingLimit[] = []
-    if (network.tls) {
-      const { probes, limit } = readInsideTls(this.capture, selectionOf(config.discovery), options.log)
-      this.tls = probes
-      if (limit !== undefined) limits.push(limit)
-    }
-    if (this.capture.selfPid !== process.pid) {
-      processes.withoutProc()
-      const { detail, lose, hint } = ownPids
-      limits.push({ subsystem: 'processes', reason: `${detail}: ${lose}`, hint })
-    }
-    this.limits = limits
+    const inside: ReturnType<typeof readInsideTls> = network.tls
+      ? readInsideTls(this.capture, selectionOf(config.discovery), log)
+      : {}
+    this.tls = inside.probes
+    this.limits = [inside.limit, this.withoutNames()].filter(limit => limit !== undefined)
     this.timers = [setInterval(() => this.tick(), 250), setInterval(() => this.findAddresses(), addressesMs)]
     processes.onEnd((ended, next) => this.red.forget(ended, next))
     const { red, scope } = this
@@ -194,8 +146,68 @@ export class Tracing {
       this.sync()
       this.routes.expire(performance.now())
     }
-    this.metrics = new RedExport({ red, processes, pipeline, scope, sync, log: options.log })
+    this.metrics = new RedExport({ red, processes, pipeline, scope, sync, log })
     this.metrics.every(network.metrics_interval)
+  }
+
+  private makeProtocols(network: Network) {
+    const { processes } = this.options
+    const route = ({ connection, status }: Operation, path: string): string => {
+      const { attributes, owner = hostOwner } = processes.resource(connection.pid, connection.comm)
+      const service = String(attributes.get('service.name'))
+      return this.routes.route(owner, service, path, status !== notFound)
+    }
+    const switches: Readonly<Record<string, unknown>> = { ...network }
+    return protocols
+      .filter(({ key }) => switches[key] !== false)
+      .map(unit => unit.create({ route, captureBytes: network.capture_bytes }))
+  }
+
+  private makeTracer(made: TracerOptions['protocols'], network: Network, clock: WallClock): Tracer {
+    const { pipeline, processes, edge, governor } = this.options
+    const account = pipeline.ledger.traces
+    return new Tracer({
+      protocols: made,
+      scope: this.scope,
+      red: this.red,
+      countedBounds: kernelBounds,
+      resourceOf: ({ pid, comm, server, localPort }) => processes.resource(pid, comm, server ? localPort : 0),
+      spans: pipeline.intake('traces'),
+      drop: (reason, n) => account.miss(reason, n),
+      refuse: connection => this.capture.refuse(connection),
+      exports: ({ pid, comm }) => processes.exported(pid, comm),
+      hidden: ({ pid, comm }) => processes.hidden(pid, comm),
+      ...(edge === undefined ? {} : { edge }),
+      overBudget: (operation, { owner = hostOwner }) =>
+        this.budget.allows(operation, owner) ? '' : this.budget.reason,
+      rules: tracerRules(network),
+      isLocal: address => address.startsWith('127.') || address === '::1' || this.localAddresses.has(address),
+      now: () => this.capture?.reachedMs ?? performance.now(),
+      clock,
+      ...(governor === undefined ? {} : { governor }),
+    })
+  }
+
+  private makeSink(): TracingSink {
+    const account = this.options.pipeline.ledger.traces
+    return new TracingSink({
+      tracer: this.tracer,
+      streams: this.streams,
+      drop: (reason, n) => account.miss(reason, n),
+      counted: operations => {
+        this.unbooked += operations
+      },
+      refuse: connection => this.capture.refuse(connection),
+      log: this.options.log,
+    })
+  }
+
+  /** In a pid namespace of its own the agent has no names of processes. */
+  private withoutNames(): TracingLimit | undefined {
+    if (this.capture.selfPid === process.pid) return undefined
+    this.options.processes.withoutProc()
+    const { detail, lose, hint } = ownPids
+    return { subsystem: 'processes', reason: `${detail}: ${lose}`, hint }
   }
 
   private register(governor: MemoryGovernor | undefined): void {
@@ -228,13 +240,6 @@ export class Tracing {
         this.ebpf = ebpf
       },
     ]
-    if (!isDeepStrictEqual(this.discovery, config.discovery)) {
-      const rules = selectionOf(config.discovery)
-      steps.push(() => {
-        this.discovery = config.discovery
-        this.options.processes.select(rules)
-      })
-    }
     if (differs(captureRules)) {
       const rules = captureRules(network)
       steps.push(() => this.budget.change(rules))
@@ -255,13 +260,10 @@ export class Tracing {
     }
     if (differs(({ metrics_interval }) => metrics_interval))
       steps.push(() => this.metrics.every(network.metrics_interval))
-    return {
-      commit: () => {
-        // An agent that ended meanwhile begins nothing again.
-        if (!this.stopped) for (const step of steps) step()
-      },
-      abort: () => undefined,
-    }
+    return change(() => {
+      // An agent that ended meanwhile begins nothing again.
+      if (!this.stopped) for (const step of steps) step()
+    })
   }
 
   /** Spans of all kinds that were seen, those included that were lost on the way. */

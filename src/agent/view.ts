@@ -1,10 +1,9 @@
-// What the management API shows, read from the running parts.
+// The documents of the management API, read from the running subsystems.
 
 import { arch, hostname, platform, release } from 'node:os'
 import { uptimeText } from '../api/documents.ts'
 import type {
   AgentView,
-  Browsers,
   Degradation,
   EbpfDocument,
   ExportDocument,
@@ -12,55 +11,54 @@ import type {
   QueueDocument,
   ReadinessChecks,
   StatusDocument,
-  UiSource,
 } from '../api/types.ts'
 import { type Config, redacted } from '../config/index.ts'
 import { findAsset } from '../kernel/assets.ts'
 import { countedMaps, loadedMaps, loadedPrograms } from '../kernel/loaded.ts'
 import { build } from '../lib/build.ts'
 import { parseEndpoint } from '../lib/endpoint.ts'
-import type { Registry } from '../lib/registry.ts'
-import { type Signal, signals } from '../model/signal.ts'
+import { bySignal, type Signal, signals } from '../model/signal.ts'
 import { DiskStore } from '../pipeline/disk/disk-store.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import { ringEvents } from '../probes/capture.ts'
 import { profileFile } from '../profiling/profile-file.ts'
 import { ProfilerBusy, profileKinds } from '../runtime/runtime-profiler.ts'
 import { judgeStages } from './health.ts'
-import { traces } from './kernel-parts.ts'
-import { failedParts, failureText, kernelState } from './kernel-state.ts'
+import { failureText, kernelState } from './kernel-state.ts'
 import type { Outlets } from './outlets.ts'
-import type { Parts } from './parts.ts'
 import { explain } from './process-view.ts'
 import type { Profiling } from './profiling.ts'
-import { refusedReload, reloadDocument, reloadWarnings } from './reload-view.ts'
-import { targetsDocument } from './scraping-view.ts'
-import { discoveryDocument, gpuDocument, logsDocument } from './surroundings-view.ts'
+import { reloadDocument, reloadWarnings } from './reload-view.ts'
+import type { Subsystems } from './subsystems.ts'
 import { Tracing } from './tracing.ts'
 
-export function agentView(parts: Parts, registry: Registry, ui?: UiSource, browsers?: Browsers): AgentView {
-  const { profiler, tracing, outlets, self } = parts
+/** Content of the view beside documents across subsystems. */
+export type Shown = Pick<AgentView, 'registry' | 'pages' | 'ui' | 'browsers'>
+
+export function agentView(subsystems: Subsystems, shown: Shown): AgentView {
+  return {
+    ...shown,
+    pageDirectory: findAsset('ui') ?? '',
+    ...documentsOf(subsystems),
+    ...actionsOf(subsystems),
+  }
+}
+
+type Actions = 'reload' | 'flush' | 'profile' | 'takeProfile' | 'profileFile'
+
+function documentsOf(parts: Subsystems): Omit<AgentView, keyof Shown | Actions | 'pageDirectory'> {
+  const { profiler, tracing, outlets } = parts
   const { pipeline } = outlets
   const config = () => parts.loaded().config
   const running = tracing instanceof Tracing ? tracing : undefined
-  const waiting = (signal: Signal) => pipeline.state(signal).batchingMs
   return {
-    registry,
-    ui,
-    browsers,
-    pageDirectory: findAsset('ui') ?? '',
     profiles: profileKinds,
     health: () => {
       const reason = parts.stuck()
       if (reason !== undefined) return { healthy: false, reason }
       return judgeStages({
         sinceDrainMs: running?.capture.sinceDrainMs ?? 0,
-        batchingMs: {
-          traces: waiting('traces'),
-          metrics: waiting('metrics'),
-          logs: waiting('logs'),
-          profiles: waiting('profiles'),
-        },
+        batchingMs: bySignal(signal => pipeline.state(signal).batchingMs),
         batchTimeoutMs: config().pipeline.export.batch.timeout,
       })
     },
@@ -69,22 +67,12 @@ export function agentView(parts: Parts, registry: Registry, ui?: UiSource, brows
     status: () => status(parts),
     ebpf: () => ebpf(parts, parts.ebpfDebug.measures),
     exporting: () => exporting(parts),
-    discovery: () => discoveryDocument(parts),
-    logsStatus: () => logsDocument(parts),
-    gpu: () => gpuDocument(parts),
-    targets: () => targetsDocument(parts.scraping),
     recentLogs: query => parts.logs.recent.find(query),
     processes: (pid, port) => explain(parts, pid, port),
     pipeline: (): PipelineDocument => {
       running?.sync()
       return {
-        signals: {
-          // Spans that wait for their other side are taken in, and not yet in the pipeline.
-          traces: lane(pipeline, 'traces', running?.tracer.joins.waitingNow),
-          metrics: lane(pipeline, 'metrics'),
-          logs: lane(pipeline, 'logs'),
-          profiles: lane(pipeline, 'profiles'),
-        },
+        signals: bySignal(signal => lane(outlets, signal)),
         processors: processorsOf(outlets),
       }
     },
@@ -94,13 +82,21 @@ export function agentView(parts: Parts, registry: Registry, ui?: UiSource, brows
     },
     vars: () => profiler.vars(),
     logs: () => parts.logRing.text(),
+  }
+}
+
+function actionsOf(parts: Subsystems): Pick<AgentView, Actions> {
+  const { profiler, tracing, outlets, self } = parts
+  const running = tracing instanceof Tracing ? tracing : undefined
+  return {
     reload: parts.reload,
     flush: async () => {
       const operation = self.begin('flush')
       // After the end has begun nothing more is taken in, and what was counted has been handed on.
       await running?.capture.settled(settleMs)
       if (!parts.stopping()) running?.exportMetrics()
-      const { acknowledged: flushed, left: remaining } = await pipeline.flush(drainMs(config()))
+      const bound = drainMs(parts.loaded().config)
+      const { acknowledged: flushed, left: remaining } = await outlets.pipeline.flush(bound)
       operation.end()
       return { flushed, remaining }
     },
@@ -117,7 +113,7 @@ export function agentView(parts: Parts, registry: Registry, ui?: UiSource, brows
   }
 }
 
-function ebpf({ tracing, profiling }: Parts, measured: boolean): EbpfDocument {
+function ebpf({ tracing, profiling }: Subsystems, measured: boolean): EbpfDocument {
   const running = tracing instanceof Tracing ? tracing : undefined
   const programs = loadedPrograms()
   const { size, received, lost } = ringEvents(running?.capture)
@@ -159,14 +155,14 @@ function profilingView({ sampler, profiler, counters }: Profiling): EbpfDocument
   }
 }
 
-function exporting(parts: Parts): ExportDocument {
+function exporting(parts: Subsystems): ExportDocument {
   const { pipeline, faults } = parts.outlets
   const { config } = parts.loaded()
   const destinations = signals.map(signal => pipeline.state(signal).destination)
   const sent = signals.find(signal => pipeline.state(signal).destination !== undefined)
   const { protocol, compression, endpoint, insecure } = config.otlp[sent ?? 'traces']
   return {
-    endpoint: endpointOf(parts),
+    endpoint: parts.outlets.endpoint,
     protocol,
     tls: sent !== undefined && parseEndpoint(endpoint || config.otlp.endpoint, insecure).secure,
     compression,
@@ -176,12 +172,7 @@ function exporting(parts: Parts): ExportDocument {
       faults[0]?.reason ??
       destinations.find(destination => destination?.lastError != null)?.lastError ??
       null,
-    queues: {
-      traces: queue(pipeline, 'traces'),
-      metrics: queue(pipeline, 'metrics'),
-      logs: queue(pipeline, 'logs'),
-      profiles: queue(pipeline, 'profiles'),
-    },
+    queues: bySignal(signal => queue(pipeline, signal)),
     destinations: signals.flatMap(signal => {
       const { destination } = pipeline.state(signal)
       if (destination === undefined) return []
@@ -216,84 +207,31 @@ function processorsOf(outlets: Outlets): PipelineDocument['processors'] {
   )
 }
 
-/** A queue on disk that is wanted and not there is opened at the next start. */
-export const queueHint =
-  'fix that and restart svc (queued data is delivered first), or set pipeline.export.queue.enabled: false'
-
-/** Profiles are the youngest signal of OTLP: many receivers lack them, or have them switched off. */
-const profilesUnknownHint =
-  'enable profiles at the receiver (OpenTelemetry Collector: --feature-gates=service.profilesSupport), set ' +
-  'otlp.profiles.endpoint to one that accepts them, or set agent.profiling.enabled: false; svc profile needs no receiver'
-
-/** What does not work, or less than asked, and the hint. */
-export function degradations({ tracing, outlets, faults, memory, cpu, reloads }: Parts): Degradation[] {
-  const found = refusedReload(reloads())
-  if (memory.shortage !== undefined)
-    found.push({
-      subsystem: 'memory',
-      reason: memory.shortage,
-      hint: 'raise limits.memory; svc status shows the memory usage',
-    })
-  if (cpu.shortage !== undefined)
-    found.push({
-      subsystem: 'cpu',
-      reason: cpu.shortage,
-      hint: 'raise limits.cpu, or disable unneeded features; svc status shows the reduced parts',
-    })
-  if (tracing !== undefined && !(tracing instanceof Tracing))
-    found.push({ subsystem: traces.subsystem, reason: tracing.reason, hint: tracing.hint })
-  if (tracing instanceof Tracing) found.push(...tracing.limits)
-  for (const { signal, reason, hint } of outlets.faults)
-    found.push({ subsystem: `export of ${signal}`, reason, hint })
-  for (const signal of signals) {
-    const { lastError, unknown } = outlets.pipeline.state(signal).destination ?? {}
-    if (lastError)
-      found.push({
-        subsystem: `export of ${signal}`,
-        reason: lastError,
-        hint:
-          unknown && signal === 'profiles'
-            ? profilesUnknownHint
-            : 'svc doctor checks the endpoint; queued data is sent when it answers',
-      })
-  }
-  const { store } = outlets
-  if (typeof store === 'string') found.push({ subsystem: 'queue', reason: store, hint: queueHint })
-  else if (store instanceof DiskStore && store.state.state !== 'ok')
-    found.push({
-      subsystem: 'queue',
-      reason: store.state.reason,
-      hint: 'no action needed; svc resumes when the disk works again',
-    })
-  for (const signal of signals)
-    for (const { name, stage } of outlets.stages(signal))
-      if (stage.warning) found.push({ subsystem: name, reason: stage.warning, hint: 'see docs/limits.md' })
-  return [...found, ...faults()]
+/** All that does not work, or does less than asked, and what to do. */
+export function degradations({ faults }: Pick<Subsystems, 'faults'>): Degradation[] {
+  return faults().map(({ subsystem, reason, hint }) => ({ subsystem, reason, hint }))
 }
 
-function readiness(parts: Parts): ReadinessChecks {
+function readiness(parts: Subsystems): ReadinessChecks {
   if (parts.stopping()) {
     const ending = 'failed: the agent is shutting down'
     return { ebpf: ending, otlp: ending, discovery: ending }
   }
-  const lacksProfiles = parts.outlets.pipeline.state('profiles').destination?.unknown ?? false
-  // A receiver without profiles is a common one, and takes all else.
-  const found = degradations(parts).filter(
-    ({ subsystem }) => !(lacksProfiles && subsystem === 'export of profiles'),
-  )
-  const of = (...subsystems: readonly string[]): string => {
-    for (const name of subsystems) {
-      const fault = found.find(({ subsystem }) => subsystem.startsWith(name))
-      if (fault !== undefined) return `failed: ${fault.reason}`
-    }
-    return 'ok'
+  const found = parts.faults()
+  const failing = (check: keyof ReadinessChecks) => found.filter(({ fails }) => fails === check)
+  const first = (check: keyof ReadinessChecks) => {
+    const [fault] = failing(check)
+    return fault === undefined ? 'ok' : `failed: ${fault.reason}`
   }
-  const missing = failedParts(parts)
-  const ebpf = missing.length === 0 ? 'ok' : `failed: ${failureText(missing)}`
-  return { ebpf, otlp: of('export', 'queue'), discovery: of('discovery') }
+  const missing = failing('ebpf')
+  return {
+    ebpf: missing.length === 0 ? 'ok' : `failed: ${failureText(missing)}`,
+    otlp: first('otlp'),
+    discovery: first('discovery'),
+  }
 }
 
-export function status(parts: Parts): StatusDocument {
+export function status(parts: Subsystems): StatusDocument {
   const { outlets, tracing, startedMs } = parts
   const { pipeline } = outlets
   const { config } = parts.loaded()
@@ -320,7 +258,7 @@ export function status(parts: Parts): StatusDocument {
       profiles_collected: pipeline.state('profiles').collected,
     },
     export: {
-      endpoint: endpointOf(parts),
+      endpoint: parts.outlets.endpoint,
       connected: signals.some(signal => pipeline.state(signal).destination?.connected),
       last_export: lastExport(parts),
       spans_exported: pipeline.state('traces').exported,
@@ -341,7 +279,7 @@ export function status(parts: Parts): StatusDocument {
   }
 }
 
-function lastRun({ lastRun: { last } }: Parts): StatusDocument['last_run'] {
+function lastRun({ lastRun: { last } }: Subsystems): StatusDocument['last_run'] {
   if (last === undefined) return null
   const { ended, cause, reason, hint, version, atMs, uptimeSeconds } = last
   return {
@@ -356,7 +294,7 @@ function lastRun({ lastRun: { last } }: Parts): StatusDocument['last_run'] {
 }
 
 /** ISO 8601; null before the first. */
-function lastExport({ outlets }: Parts): string | null {
+function lastExport({ outlets }: Subsystems): string | null {
   const times = signals.map(signal => outlets.pipeline.state(signal).destination?.lastExportMs ?? 0)
   const last = Math.max(0, ...times)
   return last === 0 ? null : new Date(last).toISOString()
@@ -376,15 +314,16 @@ function queue(pipeline: Pipeline, signal: Signal): QueueDocument {
   }
 }
 
-function lane(pipeline: Pipeline, signal: Signal, before = 0): PipelineDocument['signals']['traces'] {
-  const state = pipeline.state(signal)
+function lane(outlets: Outlets, signal: Signal): PipelineDocument['signals']['traces'] {
+  const state = outlets.pipeline.state(signal)
+  const queued = outlets.waiting(signal)
   return {
-    received: state.collected + before,
+    received: state.collected + queued - state.queued,
     recovered: state.recovered,
     exported: state.exported,
     rejected: state.rejected,
     dropped: Object.fromEntries(state.dropped),
-    queued: state.queued + before,
+    queued,
     queued_bytes: state.queuedBytes,
     oldest_ms: Math.round(state.oldestMs),
     requests: state.requests,
@@ -392,15 +331,6 @@ function lane(pipeline: Pipeline, signal: Signal, before = 0): PipelineDocument[
     retries: state.retries,
     requests_under_way: state.requestsUnderWay,
   }
-}
-
-/** `host:port` of the first signal that is sent, '' for none. */
-export function endpointOf({ outlets }: Parts): string {
-  for (const signal of signals) {
-    const { destination } = outlets.pipeline.state(signal)
-    if (destination !== undefined) return destination.endpoint
-  }
-  return ''
 }
 
 /** What a flush waits for records of the kernel. */

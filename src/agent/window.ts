@@ -15,7 +15,6 @@ import { EdgeWindow } from '../window/edge-window.ts'
 import { ProfileWindow } from '../window/profile-window.ts'
 import { SpanWindow } from '../window/span-window.ts'
 import { Vitals } from '../window/vitals.ts'
-import type { Window } from './ui/parts.ts'
 
 /** Parts of `self_telemetry.ui.max_memory`. */
 const shares = { spans: 0.45, logs: 0.18, profiles: 0.16, metrics: 0.1, edges: 0.08, vitals: 0.03 } as const
@@ -32,13 +31,18 @@ export function shareOf(config: Config, part: keyof typeof shares): number {
 /** From this pressure on detail is left out. */
 const detailPressure = 2
 
-export class LiveWindow implements Window {
+/** What the page looks back at. Each part has its own share of the memory. */
+export class LiveWindow {
   spans: SpanWindow
   edges: EdgeWindow
   profiles: ProfileWindow
   readonly vitals: Vitals
+  /** Of all parts. */
   readonly maxBytes: number
+  /** How far it looks back at most, in milliseconds. */
   readonly windowMs: number
+  /** Memory of parts that are kept elsewhere. */
+  otherBytes: () => number = () => 0
   readonly edge: NonNullable<TracerOptions['edge']>
   /** Port of the page itself: who looks at it is not what it is about. 0: none yet. */
   ownPort = 0
@@ -72,7 +76,7 @@ export class LiveWindow implements Window {
       name: 'live page',
       kind: 'detail',
       apart: true,
-      bytes: () => this.bytes,
+      bytes: () => this.#kept,
       shed: bytes => this.shed(bytes),
     })
     this.vitals = new Vitals({ windowMs, maxBytes: shareOf(config, 'vitals') })
@@ -94,7 +98,12 @@ export class LiveWindow implements Window {
     pipeline.watch('profiles', guarded(log, 'profiles', keepProfile))
   }
 
+  /** Memory that is taken now, of all parts. */
   get bytes(): number {
+    return this.#kept + this.otherBytes()
+  }
+
+  get #kept(): number {
     return this.spans.bytes + this.edges.bytes + this.profiles.bytes + this.vitals.bytes
   }
 
@@ -105,13 +114,13 @@ export class LiveWindow implements Window {
 
   /** Forgets all of one part after the other, the largest first: what it kept is for people to look at. */
   private shed(bytes: number): number {
-    const before = this.bytes
+    const before = this.#kept
     const parts = ['spans', 'profiles', 'edges'] as const
     for (const part of parts.toSorted((a, b) => this[b].bytes - this[a].bytes)) {
-      if (before - this.bytes >= bytes) break
+      if (before - this.#kept >= bytes) break
       Object.assign(this, { [part]: this.#make[part]() })
     }
-    return Math.max(0, before - this.bytes)
+    return Math.max(0, before - this.#kept)
   }
 
   private asksUs({ attributes }: Span): boolean {

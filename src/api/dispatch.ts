@@ -181,35 +181,19 @@ export class Dispatcher {
   /** Why a request may not be answered by an operation; undefined where it may, and its operation was found. */
   #refusal(exchange: Exchange): Answer | undefined {
     const { request, path, admin } = exchange
-    const { urlBytes, arrival, fallback } = this.#options
+    const { arrival, fallback } = this.#options
     const { failure } = this
-    const { rateLimit, cors, guard, debug } = this.#policy
+    const { cors, guard, debug } = this.#policy
+    const { method = '', headers } = request
     exchange.guard = guard
-    if (rateLimit !== undefined && !admin && !this.#probes.has(path)) {
-      const seconds = rateLimit.take(exchange.client)
-      if (seconds > 0) {
-        this.refused.rate_limited++
-        const why = `rate limit exceeded: ${rateLimit.requestsPerSecond} requests per second from one address, or one user of this host; try again later`
-        return failure(429, why, {}, { 'Retry-After': String(seconds) })
-      }
-    }
-    const { method = '', headers, url = '' } = request
-    if (url.length > urlBytes)
-      return failure(414, `cannot read the request: its URL is longer than ${urlBytes} bytes`)
-    if (headers.host === undefined && request.httpVersion === '1.1')
-      return failure(400, 'cannot read the request: HTTP/1.1 needs a Host header')
-    if (hasSecondHost(request.rawHeaders))
-      return failure(400, 'cannot read the request: it has more than one Host header')
-    if (headers.expect !== undefined && !/100-continue/i.test(headers.expect))
-      return failure(417, 'cannot meet the expectation: only 100-continue is supported')
-
+    const unread = this.#overLimit(exchange) ?? this.#malformed(request)
+    if (unread !== undefined) return unread
     const methods = (debug ? this.#all : this.#plain).get(path)
     if (cors.enabled && method === 'OPTIONS') {
       // Without a token, a missing path looks like an existing one.
       const preflight = cors.preflight(headers, methods ? allowOf(methods) : 'GET, HEAD, OPTIONS')
       if (preflight !== undefined) return preflight
     }
-
     const admitted = admin ? 'token' : guard.admits(path, request, arrival)
     if (admitted === 'refused') {
       this.refused.unauthorized++
@@ -229,11 +213,7 @@ export class Dispatcher {
     if (methods === undefined) return this.#notFound(path)
     if (method === 'OPTIONS') return noContent({ Allow: allowOf(methods) })
     const operation = methods[method === 'HEAD' ? 'GET' : (method as 'GET' | 'POST')]
-    if (operation === undefined) {
-      const allow = allowOf(methods)
-      const why = `cannot ${method} ${path}: use ${allow}`
-      return failure(405, why, { method, path }, { Allow: allow })
-    }
+    if (operation === undefined) return this.#notAllowed(method, path, allowOf(methods))
     let isForeign = false
     const changes = operation.method === 'POST' && !operation.anyBody
     if (admitted !== 'token' && (operation.access !== 'open' || changes)) {
@@ -260,7 +240,36 @@ export class Dispatcher {
     return undefined
   }
 
-  /** Reads the body before answering, so that the connection can continue, or ends with an answer that arrives. */
+  #notAllowed(method: string, path: string, allow: string): Answer {
+    const why = `cannot ${method} ${path}: use ${allow}`
+    return this.failure(405, why, { method, path }, { Allow: allow })
+  }
+
+  #overLimit(exchange: Exchange): Answer | undefined {
+    const { rateLimit } = this.#policy
+    if (rateLimit === undefined || exchange.admin || this.#probes.has(exchange.path)) return undefined
+    const seconds = rateLimit.take(exchange.client)
+    if (seconds <= 0) return undefined
+    this.refused.rate_limited++
+    const why = `rate limit exceeded: ${rateLimit.requestsPerSecond} requests per second from one address, or one user of this host; try again later`
+    return this.failure(429, why, {}, { 'Retry-After': String(seconds) })
+  }
+
+  #malformed({ url = '', headers, httpVersion, rawHeaders }: Exchange['request']): Answer | undefined {
+    const { urlBytes } = this.#options
+    const { failure } = this
+    if (url.length > urlBytes)
+      return failure(414, `cannot read the request: its URL is longer than ${urlBytes} bytes`)
+    if (headers.host === undefined && httpVersion === '1.1')
+      return failure(400, 'cannot read the request: HTTP/1.1 needs a Host header')
+    if (hasSecondHost(rawHeaders))
+      return failure(400, 'cannot read the request: it has more than one Host header')
+    if (headers.expect !== undefined && !/100-continue/i.test(headers.expect))
+      return failure(417, 'cannot meet the expectation: only 100-continue is supported')
+    return undefined
+  }
+
+  /** Reads the body before it answers, so that the connection can go on, or ends with an answer that arrives. */
   #receive(exchange: Exchange, refusal: Answer | undefined, announced: number): void {
     const { request, response, operation } = exchange
     const { bodyBytes } = this.#options

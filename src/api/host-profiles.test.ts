@@ -21,7 +21,7 @@ type Take = (request: ProfileRequest) => Promise<TakenProfile | ProfileRefusal>
 
 /** The API of an agent that records by `takeProfile`. */
 async function serve(t: TestContext, takeProfile: Take) {
-  const view = { profiles: [], takeProfile, profileFile } as unknown as AgentView
+  const view = { profiles: [], pages: [], takeProfile, profileFile } as unknown as AgentView
   const all = operations(view, '/metrics')
   const api = await startApi({ settings, operations: all, log, peerUser })
   t.after(() => api.close())

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { serve } from '../../test/helpers/api-server.ts'
 import { call } from '../../test/helpers/http.ts'
+import { subsystems } from '../agent/subsystems/index.ts'
 import { isApiPath } from '../config/api-paths.ts'
 import { profileKinds } from '../runtime/runtime-profiler.ts'
 import { openapi } from './openapi.ts'
@@ -9,7 +10,14 @@ import { operations } from './routes.ts'
 import type { Schema } from './schema.ts'
 import type { AgentView } from './types.ts'
 
-const view = { profiles: profileKinds, ui: {}, browsers: {}, pageDirectory: '' } as unknown as AgentView
+const pages = subsystems.flatMap(subsystem => subsystem.pages ?? [])
+const view = {
+  profiles: profileKinds,
+  pages,
+  ui: {},
+  browsers: {},
+  pageDirectory: '',
+} as unknown as AgentView
 
 test('every path of the API is one that the configuration keeps the metrics from', () => {
   const all = operations(view, '/own-metrics')

@@ -3,6 +3,7 @@
 import type { ProfileKind } from '../lib/profile-file.ts'
 import { openMetricsText, prefersOpenMetrics } from './accept.ts'
 import { type Answer, answer, failure, json } from './answer.ts'
+import { processesDocument } from './discovery-schemas.ts'
 import { healthOf, publicEbpf, publicExport, publicStatus, readinessOf } from './documents.ts'
 import { hostProfiles } from './host-profiles.ts'
 import { openapi } from './openapi.ts'
@@ -10,8 +11,6 @@ import type { Operation, Outcome, Parameter } from './operation.ts'
 import { recentLogs } from './recent-logs.ts'
 import type { Schema } from './schema.ts'
 import * as schemas from './schemas.ts'
-import { targetsDocument } from './scraping-schemas.ts'
-import * as surroundings from './surroundings-schemas.ts'
 import type { AgentView, ReloadResult } from './types.ts'
 import { browserOperations } from './ui/browser-routes.ts'
 import { noPage, pageFiles } from './ui/page-files.ts'
@@ -129,29 +128,9 @@ function documents(view: AgentView): Operation[] {
     page('/status/export', 'getExport', 'Export and its queues.', schemas.exportDocument, isPublic =>
       isPublic ? publicExport(view.exporting()) : view.exporting(),
     ),
-    page(
-      '/status/discovery',
-      'getDiscovery',
-      'Discovered metadata. Scans all processes, at most once per second.',
-      surroundings.discoveryDocument,
-      () => view.discovery(),
-      { costly: true },
+    ...view.pages.map(({ path, id, summary, schema, read, ...more }) =>
+      page(path, id, summary, schema, () => read(), more),
     ),
-    page(
-      '/status/logs',
-      'getLogsStatus',
-      'Followed logs.',
-      surroundings.logsDocument,
-      () => view.logsStatus(),
-      { access: 'private' },
-    ),
-    page('/status/gpu', 'getGpu', 'GPUs.', surroundings.gpuDocument, () => view.gpu(), {
-      access: 'private',
-    }),
-    page('/status/targets', 'getTargets', 'Scraped targets.', targetsDocument, () => view.targets(), {
-      access: 'private',
-      costly: true,
-    }),
     {
       method: 'GET',
       path: '/status/processes',
@@ -171,7 +150,7 @@ function documents(view: AgentView): Operation[] {
           fallback: 0,
         },
       ],
-      outcomes: { 200: jsonOutcome('The document.', surroundings.processesDocument) },
+      outcomes: { 200: jsonOutcome('The document.', processesDocument) },
       handle: async ({ parameters: { pid = 0, port = 0 } }) => json(200, await view.processes(pid, port)),
     },
     page(

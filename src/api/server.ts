@@ -1,7 +1,7 @@
 // The management API's server. Every answer, also to a request that is no HTTP, is a document of the API.
 
 import type { AddressInfo } from 'node:net'
-import type { Change } from '../lib/change.ts'
+import { type Change, change } from '../lib/change.ts'
 import { hostPort } from '../lib/host-port.ts'
 import { parseListenAddress } from '../lib/listen-address.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
@@ -11,7 +11,7 @@ import { failure } from './answer.ts'
 import type { BrowserKey } from './browser-key.ts'
 import { type Answered, Dispatcher, type PolicySettings } from './dispatch.ts'
 import type { Duplicate } from './doors.ts'
-import { isLoopback, type PeerUser } from './guard.ts'
+import { type Arrival, isLoopback, type PeerUser } from './guard.ts'
 import { ownNames } from './host-names.ts'
 import { type ApiLimits, defaultLimits, Listener, listen } from './listeners.ts'
 import type { Operation } from './operation.ts'
@@ -82,34 +82,16 @@ const subject = 'the management API'
 
 /** Starts to listen. Rejects with a `StartError` if it cannot, or if the settings cannot be secured. */
 export async function startApi(options: ApiOptions): Promise<Api> {
-  const { settings, operations, log, observe, peerUser, browserKey } = options
+  const { settings, log } = options
   const limits = { ...defaultLimits, ...options.limits }
-  const address = parseListenAddress(settings.listen)
-  if (!address) {
-    throw unusable(
-      `self_telemetry.listen is "${settings.listen}"; write it as ":19090", "127.0.0.1:19090" or "[::1]:19090"`,
-    )
-  }
+  const address = addressOf(settings.listen)
   const tls = settings.tls.enabled ? await import('./tls-files.ts') : undefined
   const arrival = { tls: tls !== undefined, port: address.port }
-  const { urlBytes, bodyBytes } = limits
   let material: TlsMaterial | undefined
   let dispatcher: Dispatcher
   try {
     material = tls?.readTlsFiles(settings.tls, 'self_telemetry.tls')
-    dispatcher = new Dispatcher({
-      subject,
-      operations,
-      failure,
-      settings,
-      arrival,
-      ownNames,
-      people: { peerUser, key: browserKey },
-      urlBytes,
-      bodyBytes,
-      log,
-      observe,
-    })
+    dispatcher = dispatcherOf(options, limits, arrival)
   } catch (error) {
     throw unusable(errorText(error), error)
   }
@@ -123,19 +105,8 @@ export async function startApi(options: ApiOptions): Promise<Api> {
   const bound = main.server.address() as AddressInfo
   arrival.port = bound.port
   const host = ['::', '0.0.0.0'].includes(bound.address) ? '127.0.0.1' : bound.address
-
   const admin = Listener.plain({ ...common, admin: true })
-  let socketFault: string | undefined
-  let removeSocket: (() => void) | undefined
-  if (settings.admin_socket !== '') {
-    try {
-      removeSocket = await listenOnSocket(admin.server, settings.admin_socket)
-      admin.server.on('error', error => log.error('the admin socket failed', { error }))
-    } catch (error) {
-      socketFault = errorText(error)
-    }
-  }
-
+  const socket = await openAdminSocket(admin, settings.admin_socket, log)
   let requiresToken = settings.auth.enabled
   return {
     port: bound.port,
@@ -143,40 +114,75 @@ export async function startApi(options: ApiOptions): Promise<Api> {
     get exposed() {
       return !isLoopback(bound.address) && !requiresToken && material?.ca === undefined
     },
-    socket: removeSocket ? settings.admin_socket : '',
-    socketFault,
-    stats: () => ({
-      requests: dispatcher.answered,
-      refused: dispatcher.refused,
-      connections: main.connections.size + admin.connections.size,
-      dropped_connections: main.connections.dropped + admin.connections.dropped,
-      failed_handshakes: main.failedHandshakes,
-    }),
+    socket: socket.remove ? settings.admin_socket : '',
+    socketFault: socket.fault,
+    stats: () => statsOf(dispatcher, main, admin),
     prepare(next) {
       const policy = dispatcher.policy(next)
       const renewed = tls && next.tls.enabled ? tls.readTlsFiles(next.tls, 'self_telemetry.tls') : undefined
-      return {
-        commit() {
-          dispatcher.adopt(policy)
-          requiresToken = next.auth.enabled
-          if (renewed === undefined) return
-          const otherClients = renewed.ca !== material?.ca
-          material = renewed
-          main.setTls(renewed)
-          // Clients admitted by the old authorities, or without any, have to present a certificate again.
-          if (otherClients) main.connections.leave()
-        },
-        abort() {},
-      }
+      return change(() => {
+        dispatcher.adopt(policy)
+        requiresToken = next.auth.enabled
+        if (renewed === undefined) return
+        const otherClients = renewed.ca !== material?.ca
+        material = renewed
+        main.setTls(renewed)
+        // Clients admitted by the old authorities, or without any, have to present a certificate again.
+        if (otherClients) main.connections.leave()
+      })
     },
     finish() {
       main.connections.finish()
       admin.connections.finish()
     },
     async close() {
-      removeSocket?.()
-      await Promise.all([main.close(), removeSocket && admin.close()])
+      socket.remove?.()
+      await Promise.all([main.close(), socket.remove && admin.close()])
     },
+  }
+}
+
+function addressOf(listen: string) {
+  const address = parseListenAddress(listen)
+  if (address) return address
+  throw unusable(
+    `self_telemetry.listen is "${listen}"; write it as ":19090", "127.0.0.1:19090" or "[::1]:19090"`,
+  )
+}
+
+function dispatcherOf(
+  { settings, operations, log, observe, peerUser, browserKey }: ApiOptions,
+  { urlBytes, bodyBytes }: ApiLimits,
+  arrival: Arrival,
+): Dispatcher {
+  const people = { peerUser, key: browserKey }
+  const common = { subject, operations, failure, settings, arrival, ownNames, people, log, observe }
+  return new Dispatcher({ ...common, urlBytes, bodyBytes })
+}
+
+/** Without `remove` there is none. */
+async function openAdminSocket(
+  { server }: Listener,
+  path: string,
+  log: Logger,
+): Promise<{ readonly remove?: () => void; readonly fault?: string }> {
+  if (path === '') return {}
+  try {
+    const remove = await listenOnSocket(server, path)
+    server.on('error', error => log.error('the admin socket failed', { error }))
+    return { remove }
+  } catch (error) {
+    return { fault: errorText(error) }
+  }
+}
+
+function statsOf(dispatcher: Dispatcher, main: Listener, admin: Listener): ApiStats {
+  return {
+    requests: dispatcher.answered,
+    refused: dispatcher.refused,
+    connections: main.connections.size + admin.connections.size,
+    dropped_connections: main.connections.dropped + admin.connections.dropped,
+    failed_handshakes: main.failedHandshakes,
   }
 }
 

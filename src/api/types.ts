@@ -7,6 +7,7 @@ import type { RecentLog, RecentLogQuery } from '../model/recent-log.ts'
 import type { RunCause } from '../model/run-cause.ts'
 import type { ProfileFormat, ProfileRefusal, ProfileRequest, TakenProfile } from '../model/taken-profile.ts'
 import type { BrowserKey } from './browser-key.ts'
+import type { discoveryDocument, logsDocument, processesDocument } from './discovery-schemas.ts'
 import type { Of } from './schema.ts'
 import type {
   ebpfDocument,
@@ -18,12 +19,7 @@ import type {
   varsDocument,
 } from './schemas.ts'
 import type { targetsDocument } from './scraping-schemas.ts'
-import type {
-  discoveryDocument,
-  gpuDocument,
-  logsDocument,
-  processesDocument,
-} from './surroundings-schemas.ts'
+import type { StatusPage } from './status-page.ts'
 import type { UiSource } from './ui/source.ts'
 
 export type { UiSource } from './ui/source.ts'
@@ -40,7 +36,6 @@ export type ExportDocument = Of<typeof exportDocument>
 export type QueueDocument = ExportDocument['queues']['traces']
 export type DiscoveryDocument = Of<typeof discoveryDocument>
 export type LogsDocument = Of<typeof logsDocument>
-export type GpuDocument = Of<typeof gpuDocument>
 export type TargetsDocument = Of<typeof targetsDocument>
 export type ProcessesDocument = Of<typeof processesDocument>
 export type FlushDocument = Of<typeof flushDocument>
@@ -91,11 +86,8 @@ export interface AgentView {
   status(): StatusDocument
   ebpf(): EbpfDocument
   exporting(): ExportDocument
-  /** Looks at all processes. */
-  discovery(): Promise<DiscoveryDocument>
-  logsStatus(): LogsDocument
-  gpu(): GpuDocument
-  targets(): TargetsDocument
+  /** Of single subsystems. */
+  readonly pages: readonly StatusPage<void>[]
   /** The newest first; none where logs are not collected. */
   recentLogs(query: RecentLogQuery): readonly RecentLog[]
   /** The process with a number, or the processes on a port; 0 if not requested. */

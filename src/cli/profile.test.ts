@@ -37,6 +37,7 @@ let api: Api
 before(async () => {
   const view = {
     profiles: [],
+    pages: [],
     health: () => ({ healthy: true }),
     config: () => ({ agent: { profiling: { memory: false, off_cpu: true } } }),
     takeProfile: async (request: ProfileRequest) => {

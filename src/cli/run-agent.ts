@@ -2,7 +2,7 @@
 
 import { writeFileSync } from 'node:fs'
 import { release } from 'node:os'
-import type { StartOptions } from '../agent.ts'
+import type { StartOptions } from '../agent/subsystem.ts'
 import type { BannerLine, RunningAgent } from '../api/types.ts'
 import { type LoadedConfig, notBuiltFeatures } from '../config/index.ts'
 import { ServiceNotify, type ServiceState } from '../kernel/service-notify.ts'

@@ -3,3 +3,8 @@ export interface Change {
   commit(): void
   abort(): void
 }
+
+/** A change that takes nothing with it where it is not made. */
+export function change(commit: () => void): Change {
+  return { commit, abort: () => undefined }
+}

@@ -5,7 +5,7 @@ export interface Owner {
 }
 
 /** What owners did not get, or gave up for others, since the start. */
-export interface ShareLosses {
+export type ShareLosses = {
   readonly refused: number
   readonly taken: number
 }

@@ -4,7 +4,7 @@ import type { LogRecord } from '../model/log.ts'
 import type { Metric } from '../model/metric.ts'
 import type { PreparedIntake } from '../model/prepared-metric.ts'
 import type { Profile } from '../model/profile.ts'
-import { type Signal, signals } from '../model/signal.ts'
+import { bySignal, type Signal, signals } from '../model/signal.ts'
 import type { SignalTypeName } from '../model/signal-types.ts'
 import type { Span } from '../model/span.ts'
 import type { BatchQueue, Dropped } from './batch-queue.ts'
@@ -210,8 +210,8 @@ export class Pipeline {
   async flush(timeoutMs: number): Promise<FlushResult> {
     const results = await each(signal => this.#lanes[signal].flush(timeoutMs))
     return {
-      acknowledged: record(signal => results[signal].acknowledged),
-      left: record(signal => results[signal].left),
+      acknowledged: bySignal(signal => results[signal].acknowledged),
+      left: bySignal(signal => results[signal].left),
     }
   }
 
@@ -239,9 +239,9 @@ export class Pipeline {
     await this.#queues?.close()
     await Promise.allSettled([...this.#senders].map(sender => sender.close()))
     return {
-      exported: record(signal => ends[signal].exported),
-      dropped: record(signal => ends[signal].dropped),
-      kept: record(signal => ends[signal].kept),
+      exported: bySignal(signal => ends[signal].exported),
+      dropped: bySignal(signal => ends[signal].dropped),
+      kept: bySignal(signal => ends[signal].kept),
     }
   }
 }
@@ -253,10 +253,6 @@ function halves(metric: Metric): readonly [Metric, Metric] | undefined {
   const half = points.length >> 1
   const part = (from: number, to: number) => ({ ...metric, points: points.slice(from, to) }) as Metric
   return [part(0, half), part(half, points.length)]
-}
-
-function record<V>(of: (signal: Signal) => V): Record<Signal, V> {
-  return { traces: of('traces'), metrics: of('metrics'), logs: of('logs'), profiles: of('profiles') }
 }
 
 async function each<V>(of: (signal: Signal) => Promise<V>): Promise<Record<Signal, V>> {

@@ -139,7 +139,7 @@ export async function startUiAgent(
 ): Promise<UiAgent> {
   const directory = mkdtempSync(join(tmpdir(), 'svc-ui-'))
   const socket = join(directory, 'svc.sock')
-  const whole = { profiles: [], health: () => ({ healthy: true }), ui: source, ...view }
+  const whole = { profiles: [], pages: [], health: () => ({ healthy: true }), ui: source, ...view }
   const api = await startApi({
     settings: { ...settings, admin_socket: socket },
     peerUser,

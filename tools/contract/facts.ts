@@ -1,4 +1,6 @@
 // What a test must reach: every path and status, exit code, message and metric that the reference names.
+
+import { subsystems } from '../../src/agent/subsystems/index.ts'
 import { codes } from '../../src/api/answer.ts'
 import { operations } from '../../src/api/routes.ts'
 import type { AgentView } from '../../src/api/types.ts'
@@ -12,7 +14,14 @@ import { differences, service } from './spec.ts'
 
 /** The operations of the management API, of which nothing is asked. */
 export function listedOperations() {
-  const view = { profiles: profileKinds, ui: {}, browsers: {}, pageDirectory: '' } as unknown as AgentView
+  const pages = subsystems.flatMap(subsystem => subsystem.pages ?? [])
+  const view = {
+    profiles: profileKinds,
+    pages,
+    ui: {},
+    browsers: {},
+    pageDirectory: '',
+  } as unknown as AgentView
   return operations(view, '/metrics').filter(({ isFile }) => !isFile)
 }
 

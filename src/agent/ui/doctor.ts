@@ -5,11 +5,9 @@ import type { Examined } from '../../cli/doctor/check.ts'
 import type { Findings } from '../../cli/doctor/examine.ts'
 import type { PartPrograms } from '../../cli/doctor/kernel-counts.ts'
 import type { Install } from '../../kernel/install.ts'
-import { refusedPrograms } from '../../kernel/loaded.ts'
 import type { Finding, Hints } from '../../kernel/need.ts'
-import type { KernelPart } from '../kernel-parts.ts'
+import { type KernelPart, untried } from '../kernel-parts.ts'
 import { kernelState } from '../kernel-state.ts'
-import { Tracing } from '../tracing.ts'
 import { status } from '../view.ts'
 import type { UiParts } from './parts.ts'
 
@@ -73,55 +71,12 @@ function hintsOf(
  * second.
  */
 function knownFindings(parts: UiParts, counts: readonly PartPrograms[]): Findings {
-  const known = new Map<string, readonly Finding[]>([
-    ['capture programs', [capturePrograms(parts)]],
-    ['profile programs', [profilePrograms(parts)]],
-    ...counts.map(({ name, part }) => [name, kernelPrograms(parts, part)] as const),
-  ])
-  const api = parts.api()
-  if (api !== undefined) known.set('address', [{ ok: `${api.url('/')} is this running agent` }])
-  const metrics = parts.hostMetrics()
-  if (metrics === undefined) return known
-  known.set('collectors', [{ ok: `${metrics.collectors} running` }])
-  if (metrics.server !== undefined)
-    known.set('metrics address', [{ ok: `${metrics.server.url('/metrics')} is this running agent` }])
-  return known
+  const programs = counts.map(({ name, part }) => [name, kernelPrograms(parts, part)] as const)
+  return new Map([...parts.known(), ...programs])
 }
 
-function capturePrograms({ tracing }: UiParts): Finding {
-  if (tracing instanceof Tracing)
-    return { ok: `programs of the back end "${tracing.capture.backend.name}" are loaded and attached` }
-  const why = tracing === undefined ? 'tracing is off' : tracing.reason
-  return {
-    fault: 'untried',
-    detail: `${why}; run svc doctor traces to load them (the agent does not, as that would block it)`,
-  }
-}
-
-function kernelPrograms(parts: UiParts, { subsystem, off }: KernelPart): Finding[] {
+function kernelPrograms(parts: UiParts, { subsystem, topic, off }: KernelPart): Finding[] {
   if (off(parts.loaded().config.agent) !== undefined) return []
   const { state, reason } = kernelState(parts).find(part => part.subsystem === subsystem)!
-  if (state === 'on') return [{ ok: 'loaded and attached' }]
-  return [
-    {
-      fault: 'untried',
-      detail: `${reason}; run svc doctor kernel to load them (the agent does not, as that would block it)`,
-    },
-  ]
-}
-
-function profilePrograms({ profiling }: UiParts): Finding {
-  const { sampler } = profiling
-  if (sampler === undefined)
-    return {
-      fault: 'untried',
-      detail:
-        'profiling is not running; run svc doctor profiles to load them (the agent does not, as that would block it)',
-    }
-  if (sampler.degraded !== undefined)
-    return { fault: 'degraded', detail: `stacks are unwound by frame pointers only: ${sampler.degraded}` }
-  const [refused] = refusedPrograms('profile')
-  return refused === undefined
-    ? { ok: 'programs for unwinding with tables are loaded' }
-    : { fault: 'no_waits', detail: `the kernel rejected ${refused.name}: ${refused.refused}` }
+  return [state === 'on' ? { ok: 'loaded and attached' } : untried(reason, topic)]
 }

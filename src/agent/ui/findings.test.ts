@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Signal } from '../../model/signal.ts'
 import { Vitals } from '../../window/vitals.ts'
+import type { ReloadState } from '../reload.ts'
+import { refusedReload } from '../reload-view.ts'
 import { Findings, ofFileSystem, ofHost, ofLoss, ofServices } from './findings.ts'
 import type { UiParts } from './parts.ts'
 import type { ServicePast } from './services.ts'
@@ -27,8 +29,6 @@ function partsOf(lanes: Partial<Record<Signal, Lane>> = {}, more: Partial<UiPart
     outlets: { pipeline, faults: [], store: undefined, stages: () => [] },
     tracing: undefined,
     faults: () => [],
-    memory: { shortage: undefined },
-    cpu: { shortage: undefined },
     stuck: () => undefined,
     reloads: () => ({ lastSuccessful: true }),
     hostMetrics: () => undefined,
@@ -185,13 +185,14 @@ test('a command that is offered takes the name of a file system as one word', ()
 })
 
 test('a reload that was refused is a warning of its own', () => {
-  const reloads = () => ({
+  const state = {
     lastSuccessful: false,
     lastAttemptMs: 0,
     lastError: 'reload rejected: svc.yaml:1:1: a: unknown key; previous configuration still active',
     hint: 'correct that',
-  })
-  const found = new Findings(partsOf({ traces: sent }, { reloads } as Partial<UiParts>)).of([], 0)
+  } as ReloadState
+  const faults = () => refusedReload(state)
+  const found = new Findings(partsOf({ traces: sent }, { faults })).of([], 0)
   const [finding] = found
   assert.equal(found.length, 1)
   assert.deepEqual([finding!.level, finding!.link, finding!.command], ['warn', '/ui/agent', 'svc validate'])

@@ -5,17 +5,12 @@ import type { Live } from '../../api/ui/source.ts'
 import { type Signal, signals } from '../../model/signal.ts'
 import { DiskStore } from '../../pipeline/disk/disk-store.ts'
 import type { LaneState } from '../../pipeline/pipeline.ts'
+import { queueHint } from '../outlets.ts'
+import { fact } from '../subsystem.ts'
 import { Tracing } from '../tracing.ts'
-import { queueHint } from '../view.ts'
 import { wished } from './losses.ts'
 import type { UiParts } from './parts.ts'
-import {
-  fact,
-  type PipelineNode,
-  type PipelineSource,
-  pipelineSources,
-  sentence,
-} from './pipeline-sources.ts'
+import { type PipelineNode, type PipelineSource, pipelineSources, sentence } from './pipeline-sources.ts'
 import { RecentRates } from './recent-rates.ts'
 
 type Edge = PipelineLine['edges'][number]

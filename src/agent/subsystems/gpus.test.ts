@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { test } from 'node:test'
-import { StandInNvml } from '../../test/helpers/stand-in-nvml/stand-in-nvml.ts'
+import { StandInNvml } from '../../../test/helpers/stand-in-nvml/stand-in-nvml.ts'
 
 /** What an agent makes of the GPUs, in a process of its own, whose linker finds the stand-in first. */
 function measured(nvml: StandInNvml): { warnings: string[]; faults: string[]; series: string[] } {
   const from = (path: string) => JSON.stringify(import.meta.resolve(path))
   const script = `
-    import { Gpu } from ${from('./gpu.ts')}
-    import { defaults } from ${from('../config/index.ts')}
-    import { ProcessTable } from ${from('../entities/process-table.ts')}
-    import { createLogger } from ${from('../lib/logger.ts')}
-    import { Attributes } from ${from('../model/attributes.ts')}
-    import { resource } from ${from('../model/resource.ts')}
+    import { Gpu } from ${from('./gpus.ts')}
+    import { defaults } from ${from('../../config/index.ts')}
+    import { ProcessTable } from ${from('../../entities/process-table.ts')}
+    import { createLogger } from ${from('../../lib/logger.ts')}
+    import { Attributes } from ${from('../../model/attributes.ts')}
+    import { resource } from ${from('../../model/resource.ts')}
     const series = new Set()
     const add = ({ attributes }, scope, { name }) =>
       series.add([attributes.get('process.pid') ?? 'host', name].join(' '))

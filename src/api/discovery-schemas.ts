@@ -1,4 +1,4 @@
-// The documents on processes, containers, cluster and cloud, logs, GPUs.
+// The documents about what surrounds the agent: processes, containers, cluster and cloud, logs.
 
 import { count, flag, list, named, object, record, text, time } from './schema.ts'
 
@@ -98,26 +98,6 @@ export const logsDocument = named(
         source: text('`docker`, `cri` or `files`.'),
         offset: count('Bytes read so far.'),
         size: count('Size in bytes.'),
-      }),
-    ),
-  }),
-)
-
-export const gpuDocument = named(
-  'Gpu',
-  object('GPUs.', {
-    enabled: flag('GPUs are measured.'),
-    reason: text(
-      'Why GPUs, or some of them, are not measured; empty if all are, and if GPU metrics are disabled.',
-    ),
-    driver: text('Driver version.'),
-    devices: list(
-      'Devices.',
-      object('A device.', {
-        index: count('Device number.'),
-        uuid: text('`hw.id`.'),
-        name: text('Model.'),
-        reason: text('Why it is not measured; empty if it is.'),
       }),
     ),
   }),

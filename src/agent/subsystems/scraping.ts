@@ -1,0 +1,109 @@
+import { dirname } from 'node:path'
+import { targetsDocument as schema } from '../../api/scraping-schemas.ts'
+import type { JobState } from '../../scraping/scrape-manager.ts'
+import { off } from '../off.ts'
+import { Scraping } from '../scraping.ts'
+import { sourcesOf, targetCounts, targetsDocument } from '../scraping-view.ts'
+import { value, values } from '../self-metrics.ts'
+import { type Fact, fact, type Subsystem } from '../subsystem.ts'
+import { exporting } from './exporting.ts'
+import { memory } from './memory.ts'
+
+export const scraping: Subsystem<Scraping> = {
+  name: 'scraping',
+  keys: ['collectors.prometheus'],
+  banner: 'always',
+  source: { id: 'scraping', name: 'scraped targets', signal: 'metrics' },
+  create: agent => {
+    const { config, options } = agent
+    const { filePath } = options.loaded
+    return new Scraping({
+      config,
+      baseDir: filePath === null ? process.cwd() : dirname(filePath),
+      pipeline: agent.of(exporting).pipeline,
+      log: options.log,
+      memory: agent.of(memory),
+    })
+  },
+  start: own => own.start(),
+  stop: own => own.stop(),
+  prepare: (own, config) => own.prepare(config),
+  state: (own, { collectors: { prometheus } }) => {
+    if (!prometheus.enabled) return off('collectors.prometheus.enabled')
+    if (!own.isOn)
+      return {
+        state: 'off',
+        detail: 'no targets in collectors.prometheus',
+        hint: 'add targets to collectors.prometheus.scrape_configs',
+      }
+    const { faults } = own
+    if (faults.length > 0 && own.jobs.length === 0) return { state: 'failed', faults }
+    return {
+      state: 'ok',
+      get detail() {
+        const { jobs } = own
+        const counts = `${jobs.length} ${jobs.length === 1 ? 'job' : 'jobs'}, ${targetsOf(jobs)} targets so far`
+        return `${counts}; see /status/targets`
+      },
+      faults,
+      get items() {
+        return own.totals.samples
+      },
+      facts: () => factsOf(own),
+    }
+  },
+  pages: [
+    {
+      path: '/status/targets',
+      id: 'getTargets',
+      summary: 'Scraped targets.',
+      schema,
+      access: 'private',
+      costly: true,
+      read: targetsDocument,
+    },
+  ],
+  metrics: {
+    scrape_targets: values(
+      'health',
+      'Targets by result of their last scrape; dropped targets are not scraped by this agent.',
+      ({ jobs }) => targetCounts(jobs),
+    ),
+    scrapes_total: value('Completed scrapes of targets.', ({ totals }) => totals.scrapes),
+    scrape_failures_total: value('Failed scrapes.', ({ totals }) => totals.failures),
+    scrapes_missed_total: value(
+      'Scrapes skipped because the previous one was still running.',
+      ({ totals }) => totals.missed,
+    ),
+    scrape_samples_total: value('Samples received from targets.', ({ totals }) => totals.samples),
+    scrape_whole_reads_total: value(
+      'Pages with different series than the page before.',
+      ({ totals }) => totals.wholeReads,
+    ),
+    scrape_contradictions_total: value(
+      'Pages that svc misread: a bug in svc.',
+      ({ totals }) => totals.contradictions,
+    ),
+    scrape_source_connected: {
+      help: 'Whether a source of targets answers: 1 if it does.',
+      labels: ['job', 'kind'],
+      collect: ({ jobs }, emit) => {
+        for (const [job, kind, connected] of sourcesOf(jobs)) emit(Number(connected), job, kind)
+      },
+    },
+  },
+}
+
+function targetsOf(jobs: readonly JobState[]): number {
+  return jobs.reduce((sum, job) => sum + job.targets.length, 0)
+}
+
+function factsOf({ jobs, totals: { scrapes, failures, missed } }: Scraping): readonly Fact[] {
+  return [
+    fact('jobs', jobs.length),
+    fact('targets', targetsOf(jobs)),
+    fact('scrapes', scrapes),
+    fact('failed', failures),
+    fact('missed', missed),
+  ]
+}

@@ -1,0 +1,13 @@
+import type { Schema } from './schema.ts'
+
+/** A document about a subsystem; `Own` is what it is read from. */
+export interface StatusPage<Own = unknown> {
+  readonly path: string
+  readonly id: string
+  readonly summary: string
+  readonly schema: Schema<unknown>
+  /** Left out: for all who may read the status. */
+  readonly access?: 'private'
+  readonly costly?: true
+  read(own: Own): unknown
+}
