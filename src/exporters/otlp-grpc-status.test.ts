@@ -157,10 +157,7 @@ test('a batch that was taken is not sent again, and not lost in the books, whate
   }
   await check([1, 2, 3], /^cannot read the answer: the answer is not one gRPC message/)
   await check([0, 0, 0, 0, 9, 1], /^cannot read the answer: the answer is not one gRPC message/)
-  await check(
-    [1, 0, 0, 0, 1, 1],
-    /^cannot read the answer: the answer is compressed with an unknown method/,
-  )
+  await check([1, 0, 0, 0, 1, 1], /^cannot read the answer: the answer is compressed with an unknown method/)
   await check([0, 0, 0, 0, 1, 0x0a], /^cannot read the answer: cannot read protobuf message/)
   status = '00'
   await check([0, 0, 0, 0, 0], /^$/)
