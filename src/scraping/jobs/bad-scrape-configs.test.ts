@@ -51,7 +51,7 @@ const cases: readonly (readonly [entry: string, key: string, message: RegExp])[]
     'basic_auth.user',
     /unknown key, not in Prometheus either; known keys: username, /,
   ],
-  ['basic_auth: admin', 'basic_auth', /expected the keys of basic_auth .*not shown because it is secret/],
+  ['basic_auth: admin', 'basic_auth', /expected the keys of basic_auth .*secret value \(not shown\)/],
   ['basic_auth: {username: a}, bearer_token: b', 'bearer_token', /basic_auth and bearer_token are set/],
   [
     'basic_auth: {}, authorization: {credentials: b}',

@@ -135,5 +135,5 @@ test('a list that is too much for the parser of YAML is refused before it', asyn
   for (const text of ['['.repeat(many), `- ["${'\\q'.repeat(many / 2)}"]`, `- [${','.repeat(many)}]`])
     await assert.rejects(async () => {
       for await (const _ of yamlElements(text));
-    }, /^Error: it has more than 200,000 YAML tokens in what begins at line 1; make it smaller$/)
+    }, /^Error: it has more than 200,000 YAML tokens in the part from line 1; make it smaller$/)
 })
