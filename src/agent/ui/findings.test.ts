@@ -119,7 +119,7 @@ test('losses are told while they go on, and what nobody was to receive is none',
   dropped.no_endpoint = 9000
   dropped.sampled = 9000
   assert.deepEqual(losses(10_000), [
-    'bad: Traces lost, 2.0/s: queue_full, the receiver is slower than what comes, or away.',
+    'bad: Traces lost, 2.0/s: queue_full, the receiver is down, or slower than the incoming data.',
   ])
   assert.equal(losses(15_000).length, 1, 'it does not come and go')
   assert.deepEqual([losses(20_000).length, losses(31_000).length, losses(42_000).length], [1, 0, 0])
