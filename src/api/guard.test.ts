@@ -100,6 +100,8 @@ test('a browser is answered for the names of this host and for addresses, and fo
 
 test('no way of writing a Host makes a foreign name one of this host', () => {
   const own = /^(?:(?:[^:@]*\.)?localhost\.?|host-a(?:\.example)?\.?|[\d.]+|\[[\da-f:.]+\])(?::\d*)?$/i
+  for (const end of ['\\', '/', '?', '#', '<', '^', '|', '%', ' ', '\0', '\t'])
+    assert.ok(guard().foreignName(asked({ host: `evil${end}.localhost` })) !== undefined, end)
   fc.assert(
     fc.property(fc.oneof(odd, authority, fc.string({ unit: 'binary' })), host => {
       if (guard().foreignName(asked({ host })) === undefined) assert.match(host, own)

@@ -192,9 +192,13 @@ export function authorityOf(url: string | undefined): string | undefined {
   return url?.startsWith('/') ? undefined : /^https?:\/\/([^/?#]*)/i.exec(url ?? '')?.[1]
 }
 
-/** The host of `host[:port]`, an IPv6 address without its brackets. */
+/**
+ * The host of `host[:port]`, an IPv6 address without its brackets; '' if it has a character that no host has (forbidden
+ * host code points, WHATWG URL): parsers of URLs end a host at some of them.
+ */
 function hostOf(authority: string): string {
-  const [, bracketed, plain] = /^(?:\[([^\]]*)\]|([^:@]*))(?::\d*)?$/.exec(authority) ?? []
+  const [, bracketed, plain] =
+    /^(?:\[([^\]]*)\]|([^:@/\\?#[\]<>^|%\p{Cc}\s]*))(?::\d*)?$/u.exec(authority) ?? []
   return bracketed ?? plain ?? ''
 }
 

@@ -72,7 +72,7 @@ for (const unit of protocols) {
     // Another key of that name would take its place.
     assert.match(
       String(networkKeys[unit.key]?.description),
-      new RegExp(`spans and metrics of .*${unit.title}`),
+      new RegExp(`spans and metrics for .*${unit.title}`),
     )
     const made = unit.create({ route: () => '' })
     assert.equal(made.name, unit.name)

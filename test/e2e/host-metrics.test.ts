@@ -184,7 +184,7 @@ test('a port that is taken stops the agent only if the endpoint was asked for', 
   })
   const { code } = await agent.exited
   assert.equal(code, 1)
-  assert.match(agent.logText(), /cannot listen on .*agent\.nodeexporter\.listen_address.*taken by/)
+  assert.match(agent.logText(), /cannot listen on .*agent\.nodeexporter\.listen_address.*in use by/)
 
   const other = await AgentProcess.start({
     config: { agent: { ebpf: { enabled: false }, nodeexporter: { listen_address } } },
@@ -195,5 +195,5 @@ test('a port that is taken stops the agent only if the endpoint was asked for', 
     degraded.map(({ subsystem }) => subsystem),
     ['host metrics'],
   )
-  assert.match(degraded[0]!.reason, /taken by/)
+  assert.match(degraded[0]!.reason, /in use by/)
 })
