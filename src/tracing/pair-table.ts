@@ -16,7 +16,13 @@ export function portsOf(clientPort: number, serverPort: number): number {
   return clientPort * 65536 + serverPort
 }
 
-/** Finds entries by their pair of numbers, which must not change while they are in it. A pair may be there repeatedly. */
+/** Of this process: who chooses ports and sequence numbers must not choose their chain. */
+const seed = Math.floor(Math.random() * 2 ** 32)
+
+/**
+ * Finds entries by their pair of numbers, which must not change while they are in it. A pair may be there repeatedly.
+ * Entries whose sequence number is unknown (0) are not found, and take no place.
+ */
 export class PairTable<T extends Pair<T>> {
   readonly #chains: (T | undefined)[]
 
@@ -36,12 +42,14 @@ export class PairTable<T extends Pair<T>> {
   }
 
   add(entry: T): void {
+    if (entry.sequence === 0) return
     const at = this.#place(entry.sequence, entry.ports)
     entry.chain = this.#chains[at]
     this.#chains[at] = entry
   }
 
   delete(entry: T): void {
+    if (entry.sequence === 0) return
     const at = this.#place(entry.sequence, entry.ports)
     let link = this.#chains[at]
     if (link === entry) this.#chains[at] = entry.chain
@@ -53,7 +61,7 @@ export class PairTable<T extends Pair<T>> {
   }
 
   #place(sequence: number, ports: number): number {
-    const hash = Math.imul(sequence ^ Math.imul(ports, 0x9e3779b1), 0x85ebca6b)
+    const hash = Math.imul(sequence ^ Math.imul(ports ^ seed, 0x9e3779b1), 0x85ebca6b)
     return (hash ^ (hash >>> 15)) & (this.#chains.length - 1)
   }
 }

@@ -394,6 +394,8 @@ class Stream extends Tenant implements StreamConnection {
     operation.endNs = 0
     operation.requestBytes = 0
     operation.responseBytes = 0
+    operation.requestBodyBytes = 0
+    operation.responseBodyBytes = 0
     operation.status = 0
     operation.aborted = false
     operation.errno = 0

@@ -198,11 +198,11 @@ test('where memory is short spans are handed on early, the oldest first, and wha
 test('of those that went, no more than are kept for later use stay in memory', async () => {
   const { waiting } = open()
   const refs: WeakRef<object>[] = []
-  for (let id = 0; id < 3_000; id++) {
+  for (let id = 1; id <= 3_000; id++) {
     waiting.hold(id, 1, shop, server(id), false, 0)
     refs.push(new WeakRef(waiting.find(id, 1)!))
   }
-  for (let id = 0; id < 3_000; id++) {
+  for (let id = 1; id <= 3_000; id++) {
     const held = waiting.find(id, 1)
     if (held !== undefined) waiting.found(held)
   }
@@ -232,9 +232,16 @@ test('after any sequence of events every server was emitted once or waits', () =
         if (one.kind === 'wait') nowMs += one.ms
         else if (one.kind === 'tick') waiting.expire(nowMs)
         // Four numbers on ten connections, so that all of them come again.
-        else if (one.kind === 'client') meet(waiting, one.exchange % 4, one.exchange >> 2, client(9))
+        else if (one.kind === 'client') meet(waiting, 1 + (one.exchange % 4), one.exchange >> 2, client(9))
         else
-          waiting.hold(one.exchange % 4, one.exchange >> 2, shop, server(servers++), one.exchange > 20, nowMs)
+          waiting.hold(
+            1 + (one.exchange % 4),
+            one.exchange >> 2,
+            shop,
+            server(servers++),
+            one.exchange > 20,
+            nowMs,
+          )
         assert.equal(emitted.length + waiting.waitingNow, servers)
       }
       waiting.expire(Number.POSITIVE_INFINITY)
