@@ -74,7 +74,7 @@ export interface RuntimeSession {
 
 /** Why a daemon cannot be followed, in the words of one kind of daemon. */
 export interface FaultWords {
-  readonly denied: Fault
+  denied(): Fault
   /** The hint where nothing listens. */
   readonly absent: string
   /** How it is called where the connection to it is lost. */
@@ -92,7 +92,7 @@ export function faultOf(
   wasReached: boolean,
   words: FaultWords,
 ): Fault {
-  if (code === 'EACCES' || code === 'EPERM') return words.denied
+  if (code === 'EACCES' || code === 'EPERM') return words.denied()
   const { startAgain } = words
   if (code === 'ECONNREFUSED' || code === 'ENOENT')
     return { reason: `nothing listens on ${name} (${code})`, hint: wasReached ? startAgain : words.absent }

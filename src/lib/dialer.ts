@@ -301,14 +301,22 @@ function tcpError(error: NodeJS.ErrnoException, host: string): ConnectError {
   return new ConnectError(faultText(error), 'connect', error)
 }
 
-/** What the error of a connection says to people, in one line. */
-export function faultText(error: NodeJS.ErrnoException & { readonly reason?: unknown }): string {
+type SocketError = NodeJS.ErrnoException & { readonly reason?: unknown }
+
+/** The error of a connection in one line for people, with advice about `ca_file` where that may help. */
+export function faultText(error: SocketError): string {
+  const text = bareFaultText(error)
+  return unknownIssuers.has(error.code ?? '') ? `${text}; check that ca_file contains its CA` : text
+}
+
+/** The same without advice, for those that have no key of this name. */
+export function bareFaultText(error: SocketError): string {
   // Happy eyeballs: one error for each address stands behind an empty message.
   const causes = error instanceof AggregateError ? error.errors.map(e => (e as Error).message).join(', ') : ''
   const { code = '' } = error
   // OpenSSL's message has its source lines around the reason.
   if (/^ERR_O?SSL_/.test(code) && typeof error.reason === 'string') return `${error.reason} (${code})`
-  if (unknownIssuers.has(code)) return `${error.message.split(';', 1)[0]}; check that ca_file contains its CA`
+  if (unknownIssuers.has(code)) return error.message.split(';', 1)[0]!
   return error.message || causes || code || 'unknown'
 }
 

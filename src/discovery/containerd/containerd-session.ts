@@ -7,6 +7,7 @@ import { Inspections, maxContainers } from '../_inspections.ts'
 import type { Daemon, RuntimeSession, SessionOptions } from '../_runtime-source.ts'
 import {
   eventFilter,
+  maxNamespaces,
   methods,
   noTask,
   readContainer,
@@ -116,7 +117,10 @@ export class ContainerdSession implements RuntimeSession {
     const found = new Set<string>()
     const namespaces = readNamespaces(await this.ask(methods.namespaces))
     const endMs = performance.now() + listMs
-    let leftOut = namespaces.leftOut > 0 ? `${namespaces.leftOut} namespaces left out` : ''
+    let leftOut =
+      namespaces.leftOut > 0
+        ? `more than ${maxNamespaces} namespaces; ${namespaces.leftOut} are left out`
+        : ''
     for (const namespace of namespaces.names) {
       const stream = {
         maxMessageBytes: maxContainerBytes,

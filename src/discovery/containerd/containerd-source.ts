@@ -105,12 +105,12 @@ function containerdFault(path: string, error: unknown, wasReached: boolean, isBe
   const code = errorCode(error)
   const text = errorText(error)
   return faultOf(path, code, text, wasReached, {
-    denied: {
+    denied: () => ({
       reason: `no permission to open ${path} (${code}); container names are read from files instead`,
       hint: isBeside()
         ? ''
         : 'run svc as root, or give the socket to the group of its user: gid under [grpc] in /etc/containerd/config.toml',
-    },
+    }),
     absent: 'start containerd, or delete the stale socket',
     daemon: 'containerd',
     startAgain,

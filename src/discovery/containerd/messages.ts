@@ -19,7 +19,7 @@ export const methods = {
 const dockersNamespaces = new Set(['moby', 'plugins.moby'])
 /** Form of valid namespaces (containerd, pkg/identifiers); they become header values. */
 const namespaceForm = /^[A-Za-z0-9][A-Za-z0-9._-]{0,75}$/
-const maxNamespaces = 256
+export const maxNamespaces = 256
 /** Maximum size of an ID, a name or an image reference. */
 const maxTextBytes = 1_024
 /** Extension with the metadata of the CRI plugin. */

@@ -42,10 +42,10 @@ function engineFault({ name, socketPath }: EnginePlace, error: unknown, wasReach
     }
   const isRemote = socketPath === ''
   return faultOf(name, code, message, wasReached, {
-    denied: {
+    denied: () => ({
       reason: `no permission to open ${name} (${code})`,
       hint: "run svc as root, or add its user to the socket's group (docker)",
-    },
+    }),
     absent: isRemote
       ? 'start Docker, or correct DOCKER_HOST or agent.discovery.docker.endpoint'
       : 'start Docker or Podman, or delete the stale socket',

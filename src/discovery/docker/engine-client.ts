@@ -111,13 +111,14 @@ export class EngineClient {
   /** An answer of status 200 whose body is to be read. */
   private async open(path: string, timeoutMs: number): Promise<IncomingMessage> {
     const { signal: stop } = this.closing
+    const endMs = performance.now() + timeoutMs
     const headers = { host: this.host, connection: 'close' }
     const call = request({ path, headers, createConnection: dialed(this.dialer) })
     const answer = await headOf(call, { timeoutMs, stop }).catch((fault: HttpFault) => {
       throw fault.why === 'late' ? tooLate(path, timeoutMs) : engineError(fault)
     })
     if (answer.statusCode === 200) return answer
-    throw await refusal(answer, path, timeoutMs)
+    throw await refusal(answer, path, endMs - performance.now())
   }
 }
 

@@ -1,6 +1,6 @@
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http'
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
-import { faultText } from '../../lib/dialer.ts'
+import { bareFaultText } from '../../lib/dialer.ts'
 import { hostPort } from '../../lib/host-port.ts'
 import { bodyOf, HttpFault, headOf } from '../../lib/http-answer.ts'
 import { type JsonObject, parseObject, textOf } from '../../lib/json-fields.ts'
@@ -171,8 +171,7 @@ export class ApiClient {
   private failure(error: Error, stale: boolean): ApiError {
     // Perhaps the authority was renewed.
     this.credentials.forget()
-    const message = faultText(error).replace(/; is its authority in ca_file\?$/, '')
-    return new ApiError(message, { cause: error, stale })
+    return new ApiError(bareFaultText(error), { cause: error, stale })
   }
 }
 
