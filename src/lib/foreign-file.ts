@@ -184,7 +184,7 @@ function refuseLink({ name, owner, directory }: Link, file: Stats, path: string)
     )
   if (!isKept(directory, owner))
     throw new RefusedFile(
-      `${path} is not read: other users than ${owner}, who owns the link ${name} in it, may write to its directory`,
+      `${path} is not read: user ${owner} owns the link ${name} in it, and other users may write to its directory`,
       `use the path of the file itself, or chown the directory to user ${owner} and chmod o-w it`,
     )
 }

@@ -40,7 +40,7 @@ export function headOf(
       reject(fault)
       call.destroy(fault)
     }
-    const stopped = () => end(new HttpFault('it was stopped', 'stopped'))
+    const stopped = () => end(new HttpFault('the request was cancelled', 'stopped'))
     const late = () => end(new HttpFault(`no answer within ${timeoutMs} ms`, 'late'))
     const timer = timeoutMs === undefined ? undefined : setTimeout(late, timeoutMs).unref()
     call.once('response', answer => {

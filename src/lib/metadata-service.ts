@@ -164,7 +164,7 @@ export class MetadataService {
       })
     if (this.#closed) throw this.#failure(wanted, 'cancelled', 'closed')
     if (this.#ticksLeft <= atLeast)
-      throw this.#failure(wanted, `timed out after the ${this.#timeoutMs} ms for all`, 'silent')
+      throw this.#failure(wanted, `timed out: all requests together may take ${this.#timeoutMs} ms`, 'silent')
     const ending = new AbortController()
     const call = request({
       agent: this.#agent,

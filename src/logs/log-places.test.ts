@@ -21,6 +21,7 @@ import { Following } from '../../test/helpers/log-following.ts'
 import { until } from '../../test/helpers/program.ts'
 import { FileFinder } from './file-finder.ts'
 import type { LogFollowerOptions } from './log-follower.ts'
+import { LogPlaces } from './log-places.ts'
 
 /** Directories of users below one that all may look at. */
 function host(t: TestContext) {
@@ -266,4 +267,16 @@ test('the rest of a line is waited for some seconds, however slowly it comes', a
   assert.ok(tookMs > 3000 && tookMs < 10_000, `${tookMs} ms`)
   assert.match(following.lines[1]!, /^begun\.+$/)
   assert.deepEqual([following.lines[0], following.lines[2]], ['one', 'two'])
+})
+
+test('scans wait for directories to settle a limited number of times in all, and less for one owner', () => {
+  const places = new LogPlaces(10)
+  const pauses = (owner: string) => {
+    let times = 0
+    while (times < 100 && places.mayPause(owner)) times++
+    return times
+  }
+  assert.deepEqual(['a', 'a', 'b', 'c', 'd', 'e'].map(pauses), [6, 0, 6, 6, 6, 0])
+  places.leftOut(0)
+  assert.deepEqual(['e', 'a'].map(pauses), [6, 6])
 })

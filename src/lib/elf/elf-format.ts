@@ -1,5 +1,6 @@
+// The tables of a 64-bit little-endian ELF file (System V ABI, chapters 4 and 5).
+
 import { u64 } from '../u64.ts'
-// The tables of a 64-bit little-endian ELF file (System V ABI, chapters 4 and 5), for whoever reads them.
 
 /** What is wrong with a file, as the end of a sentence about it. */
 export class ElfError extends Error {
