@@ -2,6 +2,7 @@
 
 import { randomFillSync } from 'node:crypto'
 import { GrpcStatus } from '../lib/grpc-status.ts'
+import { bareHost } from '../lib/host-port.ts'
 import { type Resource, resource, type Scope } from '../model/resource.ts'
 import { Span, SpanKind, StatusCode } from '../model/span.ts'
 import type { ExportRequest } from '../pipeline/send-loop.ts'
@@ -125,7 +126,7 @@ export class SelfTracer {
         ? ofGrpc(operation, call.method, request)
         : ofHttp(operation, call.url, request)
     const colon = endpoint.lastIndexOf(':')
-    operation.attribute('server.address', endpoint.slice(0, colon).replace(/^\[|\]$/g, ''))
+    operation.attribute('server.address', bareHost(endpoint.slice(0, colon)))
     operation.attribute('server.port', Number(endpoint.slice(colon + 1)))
     operation.attribute('svc.signal', signal)
     operation.attribute('svc.items', items)

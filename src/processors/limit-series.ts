@@ -1,7 +1,7 @@
+import { grouped } from '../lib/number-text.ts'
 import type { Attributes } from '../model/attributes.ts'
 import type { Metric } from '../model/metric.ts'
 import { type Resource, type Scope, scopeIdentity } from '../model/resource.ts'
-import { withCommas } from './limit-series/label-counts.ts'
 import { type MetricCount, SeriesCensus } from './limit-series/series-census.ts'
 import { SeriesTable } from './limit-series/series-table.ts'
 import type { LimitSettings } from './limit-settings.ts'
@@ -174,8 +174,8 @@ class SeriesLimit implements Stage {
     const label = worst === '' ? '' : `${worst} `
     const end = this.#settings.on_limit === 'overflow' ? 'points over it' : 'points dropped'
     const state = recent
-      ? `limit ${withCommas(limit)} series, ${withCommas(count.refused)} ${end}`
-      : `${withCommas(count.series)} of ${withCommas(limit)} series`
+      ? `limit ${grouped(limit)} series, ${grouped(count.refused)} ${end}`
+      : `${grouped(count.series)} of ${grouped(limit)} series`
     return `metric ${count.name}: ${label}(${state})`
   }
 
@@ -185,9 +185,9 @@ class SeriesLimit implements Stage {
     const recent = isRecent(census, now)
     if (!recent && census.table.size < global_max_series * nearlyFull) return []
     const largest = [...census.metrics.values()].sort((a, b) => b.series - a.series).slice(0, mostTold)
-    const names = largest.map(({ name, series }) => `${name} ${withCommas(series)}`).join(', ')
-    const lost = recent ? `, ${withCommas(census.refused)} points over the limit` : ''
-    const state = `${withCommas(census.table.size)} of ${withCommas(global_max_series)} series`
+    const names = largest.map(({ name, series }) => `${name} ${grouped(series)}`).join(', ')
+    const lost = recent ? `, ${grouped(census.refused)} points over the limit` : ''
+    const state = `${grouped(census.table.size)} of ${grouped(global_max_series)} series`
     return [`all metrics: ${state}${lost}; largest: ${names}`]
   }
 }

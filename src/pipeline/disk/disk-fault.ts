@@ -1,3 +1,4 @@
+import { errorCode } from '../../lib/error-code.ts'
 import { errorText } from '../../lib/logger.ts'
 import { LockedByAnother } from './disk-lock.ts'
 
@@ -37,9 +38,4 @@ export function faultOf(error: unknown, directory: string): DiskFault {
     return { reason: 'disk_error', words: error.message, hint: 'then restart svc' }
   const [reason, hint] = hints[code]?.(directory) ?? ['disk_error', `check ${directory}`]
   return { reason, words: errorText(error), hint }
-}
-
-function errorCode(error: unknown): string {
-  const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined
-  return typeof code === 'string' ? code : ''
 }

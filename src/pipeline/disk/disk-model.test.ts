@@ -28,7 +28,7 @@ interface Known {
 
 type Action =
   | { readonly do: 'push'; readonly bytes: number; readonly lanes: number }
-  | { readonly do: 'take' | 'crash' | 'restart' | 'breakDisk' | 'hintDisk' }
+  | { readonly do: 'take' | 'crash' | 'restart' | 'breakDisk' | 'repairDisk' }
   | { readonly do: 'settle' | 'putBack' | 'part'; readonly which: number }
   | { readonly do: 'limit'; readonly bytes: number }
 
@@ -54,7 +54,7 @@ const actions: fc.Arbitrary<Action> = fc.oneof(
   {
     weight: 1,
     arbitrary: fc
-      .constantFrom('crash' as const, 'restart' as const, 'breakDisk' as const, 'hintDisk' as const)
+      .constantFrom('crash' as const, 'restart' as const, 'breakDisk' as const, 'repairDisk' as const)
       .map(what => ({ do: what })),
   },
 )
@@ -105,7 +105,7 @@ class Run {
       case 'breakDisk':
         this.#broken = true
         break
-      case 'hintDisk':
+      case 'repairDisk':
         this.#broken = false
         queue.tick()
         for (const known of this.#known) known.unwritten = false
@@ -137,7 +137,7 @@ class Run {
 
   async end(): Promise<void> {
     const { queue, store } = this.#open
-    await this.apply({ do: 'hintDisk' })
+    await this.apply({ do: 'repairDisk' })
     for (const { entry } of this.#known) if (entry) queue.putBack(entry)
     const names: number[] = []
     for (let entry = queue.take(); entry; entry = queue.take()) {

@@ -1,3 +1,4 @@
+import { grouped } from '../../lib/number-text.ts'
 import type { Attributes } from '../../model/attributes.ts'
 import type { Resource } from '../../model/resource.ts'
 import { DistinctCount } from './distinct-count.ts'
@@ -53,10 +54,5 @@ export class LabelCounts {
 
 /** Two digits, which is what an estimate is good for. */
 function roughly(value: number): string {
-  return withCommas(Number(value.toPrecision(2)))
-}
-
-/** A whole number for people: `10,000`. */
-export function withCommas(value: number): string {
-  return Math.round(value).toLocaleString('en-US')
+  return grouped(Number(value.toPrecision(2)))
 }
