@@ -34,7 +34,7 @@ fields of all documents.
 - **TLS**: \`self_telemetry.tls\`; with \`client_ca_file\` every client needs a certificate, including probes.
   A reload reads the certificates again.
 
-Access: *anybody*; *token*: anybody, and with \`auth.enabled\` only clients with the token; *own*: private paths as above,
+Access: *anyone*; *token*: anyone, and with \`auth.enabled\` only clients with the token; *own*: private paths as above,
 and with \`auth.enabled\` clients with the token and browsers that used the link; *debug*: only in debug mode.
 `
 
@@ -58,7 +58,7 @@ export function apiPage(): string {
       const values = parameter.values?.map(value => `\`${value}\``).join(', ') ?? 'text'
       return `\`${name}\` ${values}${fallback === '' ? '' : `, default \`${fallback}\``}`
     })
-    const who = debug ? 'debug, own' : { open: 'anybody', public: 'token', private: 'own' }[access]
+    const who = debug ? 'debug, own' : { open: 'anyone', public: 'token', private: 'own' }[access]
     const own = Object.keys(outcomes).join(', ')
     return `| ${method} | \`${path}\` | ${summary}${query.length > 0 ? ` Query: ${query.join('; ')}.` : ''} | ${who} | ${own} |`
   })

@@ -23,7 +23,7 @@ export function addressFault(address: string, scheme: string): string {
   const match = hostAndPort.exec(address)
   if (match === null) return `${shown} is not host:port; write IPv6 as [::1]:port`
   const port = match[1] === undefined ? 1 : Number(match[1])
-  return port >= 1 && port <= 65_535 ? '' : `${shown} has a port that is not 1 to 65535`
+  return port >= 1 && port <= 65_535 ? '' : `${shown} has a port outside 1 to 65535`
 }
 
 /** A colon would end the path where the URL is written. */

@@ -110,15 +110,15 @@ test('what is no target says why, in words', () => {
   fault('u@a', /is not host:port/)
   fault('a\n', /is not host:port/)
   fault(':80', /is not host:port/)
-  fault('a:0', /not 1 to 65535/)
-  fault('a:65536', /not 1 to 65535/)
+  fault('a:0', /outside 1 to 65535/)
+  fault('a:65536', /outside 1 to 65535/)
   fault({ __address__: 'a', __scheme__: 'ftp' }, /unknown __scheme__ "ftp"; use http or https/)
   fault('a', /unknown __scheme__ ""/, {
     relabel: rules({ target_label: '__scheme__', replacement: '' }),
   })
   fault('a', /^relabelling$/, { relabel: rules({ action: 'drop', source_labels: ['__address__'] }) })
   fault({ __address__: 'a', x: '\ud800' }, /value of x is not valid Unicode/)
-  fault({ __address__: 'a', '': 'x' }, /"" is not a label name/)
+  fault({ __address__: 'a', '': 'x' }, /a label has no name/)
 })
 
 test('labels can ask for another interval and timeout within bounds', () => {

@@ -207,6 +207,7 @@ function timeBetween(label: string, text: string, leastMs: number): number | str
 
 function labelFault(labels: ReadonlyMap<string, string>): string {
   for (const [name, value] of labels) {
+    if (name === '') return 'a label has no name; drop it by relabelling'
     if (!isLabelName(name))
       return `${JSON.stringify(name.slice(0, 64))} is not a label name: not valid Unicode; drop it by relabelling`
     if (!isText(value))

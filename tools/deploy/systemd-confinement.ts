@@ -1,5 +1,5 @@
 /** Directives that prevent everything the agent never does. Missing directives would cost telemetry, as the text says. */
-export const confinement = `# The agent only reads; it writes in its own directories only.
+export const confinement = `# The agent reads, and writes only in its own directories.
 ProtectSystem=strict
 ProtectHome=read-only
 PrivateTmp=yes

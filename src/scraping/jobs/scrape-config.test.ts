@@ -265,7 +265,7 @@ test('addresses that no rule changes and that are none are told, and are no erro
   }
   check(
     'static_configs: [{targets: ["a:80", "a:99999", "::1", "u:hunter2@a"]}]',
-    /scrape_configs\[0\]\.static_configs\[0\]\.targets\[1\] is not scraped: .*a port that is not 1 to 65535/,
+    /scrape_configs\[0\]\.static_configs\[0\]\.targets\[1\] is not scraped: .*a port outside 1 to 65535/,
     /targets\[2\] is not scraped: .*\[::1\]:port/,
     /targets\[3\] is not scraped: __address__ "\[REDACTED\]@a" is not host:port/,
   )
