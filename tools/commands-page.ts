@@ -25,7 +25,7 @@ ${flagTable(everywhere)}
 
 Exit codes:
 
-${table(['code', 'means'], codes)}
+${table(['code', 'meaning'], codes)}
 
 If a code has a more specific meaning for a command, see below and \`svc COMMAND --help\`. Fixes for each code:
 [start failures](../troubleshooting.md#start-failures).`
@@ -61,7 +61,7 @@ function fewOf({ summary, choices }: { summary: string; choices?: readonly strin
 
 function flagTable(flags: readonly Flag[]): string {
   return table(
-    ['flag', 'means'],
+    ['flag', 'meaning'],
     flags.map(({ name, short, value, summary, choices }) => {
       const written = `--${name}${value === undefined ? '' : ` ${value}`}`
       const brief = short === undefined ? '' : `, ${code(`-${short}`)}`

@@ -105,7 +105,7 @@ function row({ name, summary, lose, capabilities = [], faults }: Declaration): s
   return [
     `### ${capital(name)}\n`,
     `${summary}.${rights === '' ? '' : ` Capabilities: ${rights}.`} Loss if missing: ${lose}.\n`,
-    '| state | fault | meaning | hints |',
+    '| state | fault | meaning | fix |',
     '|---|---|---|---|',
     ...lines,
   ].join('\n')

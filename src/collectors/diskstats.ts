@@ -161,7 +161,7 @@ export const diskstats = collector({
   metrics: [...columns.map(([family]) => family), info, filesystemInfo, mapperInfo, ...ataFamilies.values()],
   options: {
     device_include: key(list(regex), [], 'Regular expressions for devices to show; empty for all.'),
-    device_exclude: key(list(regex), defaultExclude, 'Regular expressions for devices to leave out.'),
+    device_exclude: key(list(regex), defaultExclude, 'Regular expressions for devices to exclude.'),
   },
   start: ({ device_include: include, device_exclude: exclude }, { host }) => {
     const shows = deviceFilter({ include, exclude, defaultExclude }, 'diskstats')

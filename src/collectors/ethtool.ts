@@ -58,7 +58,7 @@ export const ethtool = collector({
   dynamic: 'One metric for each statistic of a driver that `metrics_include` matches.',
   options: {
     device_include: key(regex, '', 'Regular expression for devices to show; empty for all.'),
-    device_exclude: key(regex, '', 'Regular expression for devices to leave out; empty for none.'),
+    device_exclude: key(regex, '', 'Regular expression for devices to exclude; empty for none.'),
     metrics_include: key(regex, '.*', 'Regular expression for statistics to show.'),
   },
   start: ({ device_include, device_exclude, metrics_include }, { host, log }) => {

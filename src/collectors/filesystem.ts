@@ -80,12 +80,12 @@ export const filesystem = collector({
     ignored_fs_types: key(
       list(nameOrRegex),
       [],
-      'Types of file systems to leave out in the place of `fs_types_exclude`: names, or regular expressions between slashes.',
+      'Types of file systems to exclude in place of `fs_types_exclude`: names, or regular expressions between slashes.',
     ),
     ignored_mount_points: key(
       list(regex),
       [],
-      'Regular expressions for mount points to leave out in the place of `mount_points_exclude`.',
+      'Regular expressions for mount points to exclude in place of `mount_points_exclude`.',
     ),
     mount_timeout: key(
       duration(),
@@ -95,7 +95,7 @@ export const filesystem = collector({
     mount_points_exclude: key(
       regex,
       defaultPoints,
-      'Regular expression for mount points to leave out; empty for none.',
+      'Regular expression for mount points to exclude; empty for none.',
     ),
     mount_points_include: key(
       regex,
@@ -105,7 +105,7 @@ export const filesystem = collector({
     fs_types_exclude: key(
       regex,
       defaultTypes,
-      'Regular expression for types of file systems to leave out; empty for none.',
+      'Regular expression for types of file systems to exclude; empty for none.',
     ),
     fs_types_include: key(
       regex,

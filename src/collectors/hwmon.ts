@@ -93,7 +93,7 @@ export const hwmon = collector({
   dynamic: 'One metric for each kind of sensor and attribute below /sys/class/hwmon.',
   options: {
     chip_include: key(regex, '', 'Regular expression for chips to show; empty for all.'),
-    chip_exclude: key(regex, '', 'Regular expression for chips to leave out; empty for none.'),
+    chip_exclude: key(regex, '', 'Regular expression for chips to exclude; empty for none.'),
     sensor_include: key(
       regex,
       '',
@@ -102,7 +102,7 @@ export const hwmon = collector({
     sensor_exclude: key(
       regex,
       '',
-      'Regular expression for sensors (as `chip;sensor`) to leave out; empty for none.',
+      'Regular expression for sensors (as `chip;sensor`) to exclude; empty for none.',
     ),
   },
   start(options, { host: { sys } }) {

@@ -55,7 +55,7 @@ export const infiniband = collector({
   ],
   options: {
     device_include: key(regex, '', 'Regular expression for devices to show; empty for none.'),
-    device_exclude: key(regex, '', 'Regular expression for devices to leave out; empty for none.'),
+    device_exclude: key(regex, '', 'Regular expression for devices to exclude; empty for none.'),
   },
   start: ({ device_include, device_exclude }, { host: { sys } }) => {
     const shows = deviceFilter({ include: device_include, exclude: device_exclude }, 'infiniband')

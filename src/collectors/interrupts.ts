@@ -25,7 +25,7 @@ export const interrupts = collector({
     name_exclude: key(
       regex,
       '',
-      'Regular expression for interrupts (as `name;info;devices`) to leave out; empty for none.',
+      'Regular expression for interrupts (as `name;info;devices`) to exclude; empty for none.',
     ),
     include_zeros: key(boolean, true, 'Shows interrupts that never happened.'),
   },

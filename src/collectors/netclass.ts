@@ -45,7 +45,7 @@ export const netclass = collector({
   enabledByDefault: true,
   metrics: [...Object.values(links), linkInfo, ...netlinkFamilies],
   options: {
-    ignored_devices: key(regex, '^$', 'Regular expression for devices to leave out.'),
+    ignored_devices: key(regex, '^$', 'Regular expression for devices to exclude.'),
     ignore_invalid_speed: key(boolean, false, 'Leaves out speeds that are not known.'),
     netlink: key(boolean, false, 'Asks over netlink instead of reading /sys/class/net.'),
     rtnl_with_stats: key(boolean, false, 'Shows traffic statistics too when netlink is asked.'),

@@ -159,7 +159,7 @@ export const netdev = collector({
   metrics: [...Object.values(byDevice), addressInfo],
   options: {
     device_include: key(list(regex), [], 'Regular expressions for devices to show; empty for all.'),
-    device_exclude: key(list(regex), [], 'Regular expressions for devices to leave out.'),
+    device_exclude: key(list(regex), [], 'Regular expressions for devices to exclude.'),
     address_info: key(boolean, false, 'Shows addresses of devices.'),
     enable_detailed_metrics: key(boolean, false, 'Uses the kernel’s own, finer counters and names.'),
     label_ifalias: key(boolean, false, 'Adds the label `ifalias`.'),

@@ -169,7 +169,7 @@ export const powersupplyclass = collector({
   enabledByDefault: true,
   metrics: [...[...columns.values()].map(({ family }) => family), info(texts)],
   options: {
-    ignored_supplies: key(regex, '^$', 'Regular expression for supplies to leave out.'),
+    ignored_supplies: key(regex, '^$', 'Regular expression for supplies to exclude.'),
   },
   flags: { ignored_supplies: 'powersupply.ignored-supplies' },
   start({ ignored_supplies }, { host: { sys } }) {

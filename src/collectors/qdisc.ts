@@ -46,7 +46,7 @@ export const qdisc = collector({
   metrics: Object.values(families),
   options: {
     device_include: key(regex, '', 'Regular expression for devices to show; empty for all.'),
-    device_exclude: key(regex, '', 'Regular expression for devices to leave out; empty for none.'),
+    device_exclude: key(regex, '', 'Regular expression for devices to exclude; empty for none.'),
     fixtures: key(path, '', 'Reads this directory instead of the kernel; for tests.'),
   },
   start: ({ device_include, device_exclude, fixtures }) => {

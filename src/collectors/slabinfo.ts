@@ -23,7 +23,7 @@ export const slabinfo = collector({
   metrics: families,
   options: {
     slabs_include: key(regex, '.*', 'Regular expression for slabs to show.'),
-    slabs_exclude: key(regex, '', 'Regular expression for slabs to leave out; empty for none.'),
+    slabs_exclude: key(regex, '', 'Regular expression for slabs to exclude; empty for none.'),
   },
   start: (options, { host }) => {
     const isShown = nameFilter(options.slabs_include, options.slabs_exclude)
