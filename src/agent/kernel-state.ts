@@ -4,8 +4,8 @@ import type { Standing } from './subsystem.ts'
 type Part = StatusDocument['ebpf']['parts'][number]
 
 /** How each part of what svc does with eBPF is. One that runs with less than asked is on. */
-export function kernelState({ states }: { states(): readonly Standing[] }): readonly Part[] {
-  return states().flatMap(({ subsystem: { needs }, state: { state, detail = '', faults = [] } }): Part[] => {
+export function kernelState(states: readonly Standing[]): readonly Part[] {
+  return states.flatMap(({ subsystem: { needs }, state: { state, detail = '', faults = [] } }): Part[] => {
     if (needs === undefined) return []
     const { subsystem } = needs
     if (state === 'failed') return [{ subsystem, state, reason: faults[0]?.reason ?? '' }]

@@ -40,13 +40,12 @@ export interface LogsOptions {
   readonly governor: MemoryGovernor
 }
 
-/** How the collection of logs stands; totals since the start of the agent. */
-export interface LogsStatus {
+/** How the collection of logs stands; totals since the start of the agent. Costs nothing to read. */
+export interface LogsCounts {
   readonly enabled: boolean
   /** By source. */
   readonly records: ReadonlyMap<string, number>
   readonly files: number
-  readonly behindBytes: number
   readonly readBytes: number
   readonly paused: boolean
   readonly truncations: number
@@ -61,6 +60,10 @@ export interface LogsStatus {
   readonly cutTexts: number
   /** Why the journal is not read; '' where it is, or is not wanted. */
   readonly journal: string
+}
+
+export interface LogsStatus extends LogsCounts {
+  readonly behindBytes: number
   readonly followed: readonly { path: string; source: string; offset: number; size: number }[]
 }
 
@@ -129,16 +132,14 @@ export class Logs {
     return this.running !== undefined
   }
 
-  /** Looks at all followed logs. */
-  get status(): LogsStatus {
+  get counts(): LogsCounts {
     const { follower, journal } = this.running ?? {}
-    const state = follower?.state
+    const state = follower?.counts
     const { refused = 0, taken = 0 } = state?.losses ?? {}
     return {
       enabled: this.running !== undefined,
       records: this.records,
       files: state?.files ?? 0,
-      behindBytes: state?.behindBytes ?? 0,
       readBytes: this.before.readBytes + (state?.readBytes ?? 0),
       paused: state?.isPaused ?? false,
       truncations: this.before.truncations + (state?.truncations ?? 0),
@@ -148,6 +149,15 @@ export class Logs {
       forgottenPositions: this.positions?.forgotten ?? 0,
       cutTexts: this.waiting.cut,
       journal: journal?.state.reason ?? '',
+    }
+  }
+
+  /** Looks at all followed logs. */
+  get status(): LogsStatus {
+    const state = this.running?.follower.state
+    return {
+      ...this.counts,
+      behindBytes: state?.behindBytes ?? 0,
       followed: (state?.byFile ?? []).map(({ path, source, offset, sizeBytes }) => ({
         path,
         source,
@@ -230,7 +240,7 @@ export class Logs {
     await Promise.all([running.journal?.stop(), running.follower.stop()])
     this.running = undefined
     this.before.busyMs += running.follower.busyMs
-    const { readBytes, truncations, lostRotations, losses } = running.follower.state
+    const { readBytes, truncations, lostRotations, losses } = running.follower.counts
     this.before.readBytes += readBytes
     this.before.truncations += truncations
     this.before.lostRotations += lostRotations

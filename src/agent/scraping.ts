@@ -94,6 +94,11 @@ export class Scraping {
     return this.manager.state
   }
 
+  /** How many jobs there are, and targets. */
+  get size(): { readonly jobs: number; readonly targets: number } {
+    return { jobs: this.manager.sources.length, targets: this.manager.targetCount }
+  }
+
   get totals(): ScrapingTotals {
     return { ...this.manager.counts, contradictions: this.contradictions }
   }
@@ -104,7 +109,7 @@ export class Scraping {
    */
   get faults(): readonly Degradation[] {
     if (this.shardFault !== undefined) return [this.shardFault]
-    return this.jobs.flatMap(({ name, sources }) =>
+    return this.manager.sources.flatMap(({ name, sources }) =>
       sources
         .filter(({ reason, hint }) => reason !== '' && hint !== '')
         .map(({ kind, reason, hint }) => ({ subsystem: `targets of ${name} (${kind})`, reason, hint })),

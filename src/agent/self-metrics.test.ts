@@ -152,11 +152,11 @@ const running = new Map<unknown, unknown>([
   [
     logs,
     {
-      status: {
+      status: { behindBytes: 36 },
+      counts: {
         enabled: true,
         records: new Map([['cri', 34]]),
         files: 35,
-        behindBytes: 36,
         readBytes: 37,
         truncations: 38,
         lostRotations: 39,

@@ -60,7 +60,7 @@ export interface Fault extends Degradation {
 
 export type Fact = PipelineLine['nodes'][number]['facts'][number]
 
-/** How a subsystem is. Made whenever something looks, so what is costly is a function or a getter. */
+/** How a subsystem is. Made whenever something looks, so what is costly is a function. */
 export interface State {
   /** `off`: not asked for. `none`: asked for, and there is nothing to do. `failed`: `faults` say why it does not run. */
   readonly state: 'ok' | 'off' | 'none' | 'failed'
@@ -137,3 +137,8 @@ export interface Standing {
 export function fact(name: string, value: string | number): Fact {
   return { name, value: typeof value === 'number' ? value.toLocaleString('en-US') : value }
 }
+/** Reasons why subsystems do not work, or only in part. */
+export function faultsOf(states: readonly Standing[]): readonly Fault[] {
+  return states.flatMap(({ state }) => state.faults ?? [])
+}
+

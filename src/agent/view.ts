@@ -29,6 +29,7 @@ import type { Outlets } from './outlets.ts'
 import { explain } from './process-view.ts'
 import type { Profiling } from './profiling.ts'
 import { reloadDocument, reloadWarnings } from './reload-view.ts'
+import { type Fault, faultsOf } from './subsystem.ts'
 import type { Subsystems } from './subsystems.ts'
 import { Tracing } from './tracing.ts'
 
@@ -193,8 +194,8 @@ function exporting(parts: Subsystems): ExportDocument {
 
 function diskQueue({ store }: Outlets): ExportDocument['disk_queue'] {
   if (!(store instanceof DiskStore)) return null
-  const { state, reason, bytes, maxBytes, freeBytes } = store.state
-  return { state, reason, bytes, max_bytes: maxBytes, free_bytes: freeBytes }
+  const { state, reason, bytes, maxBytes } = store.state
+  return { state, reason, bytes, max_bytes: maxBytes, free_bytes: store.freeBytes }
 }
 
 function processorsOf(outlets: Outlets): PipelineDocument['processors'] {
@@ -208,8 +209,8 @@ function processorsOf(outlets: Outlets): PipelineDocument['processors'] {
 }
 
 /** All that does not work, or does less than asked, and what to do. */
-export function degradations({ faults }: Pick<Subsystems, 'faults'>): Degradation[] {
-  return faults().map(({ subsystem, reason, hint }) => ({ subsystem, reason, hint }))
+export function degradations(faults: readonly Fault[]): Degradation[] {
+  return faults.map(({ subsystem, reason, hint }) => ({ subsystem, reason, hint }))
 }
 
 function readiness(parts: Subsystems): ReadinessChecks {
@@ -238,6 +239,7 @@ export function status(parts: Subsystems): StatusDocument {
   const running = tracing instanceof Tracing ? tracing : undefined
   const { version, commit, built } = build()
   const programs = loadedPrograms()
+  const states = parts.states()
   return {
     version,
     commit,
@@ -250,7 +252,7 @@ export function status(parts: Subsystems): StatusDocument {
       programs_loaded: programs.length,
       maps_created: loadedMaps().length,
       ringbuf_size: running?.capture.ringSize ?? 0,
-      parts: [...kernelState(parts)],
+      parts: [...kernelState(states)],
     },
     profiling: {
       enabled: parts.profiling.sampler !== undefined,
@@ -275,7 +277,7 @@ export function status(parts: Subsystems): StatusDocument {
     last_run: lastRun(parts),
     event_loop: parts.eventLoop()?.state ?? null,
     reload: reloadDocument(parts.reloads()),
-    degraded: degradations(parts),
+    degraded: degradations(faultsOf(states)),
   }
 }
 

@@ -49,11 +49,11 @@ export interface FollowedLogState {
   readonly behindBytes: number
 }
 
-export interface LogFollowerState {
+/** What costs nothing to read. */
+export interface LogFollowerCounts {
   /** Number of followed logs. */
   readonly files: number
   readonly openFiles: number
-  readonly behindBytes: number
   readonly readBytes: number
   readonly lines: number
   /** Files truncated or replaced in place. */
@@ -66,6 +66,10 @@ export interface LogFollowerState {
   readonly losses: ShareLosses
   /** Whether reading is paused, as there is no room for records. */
   readonly isPaused: boolean
+}
+
+export interface LogFollowerState extends LogFollowerCounts {
+  readonly behindBytes: number
   /** At most a hundred logs, those with the largest backlog first. */
   readonly byFile: readonly FollowedLogState[]
 }
@@ -181,6 +185,20 @@ export class LogFollower {
     return this.turn.workedMs + this.found.searchedMs
   }
 
+  get counts(): LogFollowerCounts {
+    return {
+      files: this.found.logs.size,
+      openFiles: this.found.openFiles,
+      readBytes: this.buffer.readBytes,
+      lines: this.buffer.lines,
+      ...this.found.counts,
+      leftOut: this.found.leftOut,
+      losses: this.found.places.losses,
+      isPaused: this.isPaused,
+    }
+  }
+
+  /** Looks at all logs. */
   get state(): LogFollowerState {
     const byFile: FollowedLogState[] = []
     let behindBytes = 0
@@ -192,18 +210,7 @@ export class LogFollower {
       byFile.push({ path: log.path, source: log.source.name, offset, sizeBytes, behindBytes: behind })
     }
     byFile.sort((one, other) => other.behindBytes - one.behindBytes)
-    return {
-      files: this.found.logs.size,
-      openFiles: this.found.openFiles,
-      behindBytes,
-      readBytes: this.buffer.readBytes,
-      lines: this.buffer.lines,
-      ...this.found.counts,
-      leftOut: this.found.leftOut,
-      losses: this.found.places.losses,
-      isPaused: this.isPaused,
-      byFile: byFile.slice(0, shownFiles),
-    }
+    return { ...this.counts, behindBytes, byFile: byFile.slice(0, shownFiles) }
   }
 
   /** Whether the position of a file is still needed, apart from a restart. */

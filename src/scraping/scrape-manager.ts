@@ -97,6 +97,20 @@ export class ScrapeManager {
     for (const job of jobs) this.#open(job, isReshared)
   }
 
+  /** Costs nothing for the targets. */
+  get sources(): readonly Pick<JobState, 'name' | 'sources'>[] {
+    return [...this.#jobs.values()].map(({ job, sources }) => ({
+      name: job.name,
+      sources: sources.map(({ kind, source }) => ({ kind, ...source.state })),
+    }))
+  }
+
+  get targetCount(): number {
+    let targets = 0
+    for (const { loops } of this.#jobs.values()) targets += loops.size
+    return targets
+  }
+
   get state(): readonly JobState[] {
     return [...this.#jobs.values()].map(({ job, sources, loops, dropped, droppedTotal }) => ({
       name: job.name,

@@ -49,18 +49,13 @@ export const logs: Subsystem<Logs> = {
     const { faults } = own
     if (kinds.length === 0) return { state: 'off', detail: 'no sources in agent.logs', faults }
     if (!own.isOn) return { state: faults.length > 0 ? 'failed' : 'off', detail: 'not started', faults }
+    const { files, paused, records } = own.counts
     return {
       state: 'ok',
-      get detail() {
-        return `${kinds.join(', ')}; ${own.status.files} files so far`
-      },
+      detail: `${kinds.join(', ')}; ${files} files so far`,
       faults,
-      get pause() {
-        return own.status.paused ? 'paused until the queue has space: see its exporter' : ''
-      },
-      get items() {
-        return [...own.status.records.values()].reduce((sum, records) => sum + records, 0)
-      },
+      pause: paused ? 'paused until the queue has space: see its exporter' : '',
+      items: [...records.values()].reduce((sum, read) => sum + read, 0),
       facts: () => factsOf(own.status),
     }
   },
@@ -75,28 +70,28 @@ export const logs: Subsystem<Logs> = {
     },
   ],
   metrics: {
-    log_records_total: values('source', 'Log records read, by source.', ({ status }) => status.records),
-    log_files: value('Followed log files.', ({ status }) => status.files),
+    log_records_total: values('source', 'Log records read, by source.', ({ counts }) => counts.records),
+    log_files: value('Followed log files.', ({ counts }) => counts.files),
     log_behind_bytes: value('Unread bytes in followed log files.', ({ status }) => status.behindBytes),
-    log_read_bytes_total: value('Bytes read from followed log files.', ({ status }) => status.readBytes),
-    log_truncations_total: value('Log files truncated while followed.', ({ status }) => status.truncations),
+    log_read_bytes_total: value('Bytes read from followed log files.', ({ counts }) => counts.readBytes),
+    log_truncations_total: value('Log files truncated while followed.', ({ counts }) => counts.truncations),
     log_lost_rotations_total: value(
       'Rotated log files deleted or compressed before they were read.',
-      ({ status }) => status.lostRotations,
+      ({ counts }) => counts.lostRotations,
     ),
     log_left_out: value(
       'Log files not followed, and directories not scanned to the end, because their owners have reached their share.',
-      ({ status: { leftOut } }) => leftOut.files + leftOut.directories,
+      ({ counts: { leftOut } }) => leftOut.files + leftOut.directories,
     ),
     log_cut_texts_total: value(
       'Incomplete lines or records of logs that were sent as they were, because too much was buffered.',
-      ({ status }) => status.cutTexts,
+      ({ counts }) => counts.cutTexts,
     ),
     log_paused: value(
       'Whether reading of logs is paused because the queue is full: 1 if it is.',
-      ({ status }) => status.paused,
+      ({ counts }) => counts.paused,
     ),
-    share_losses_total: nested(({ status: { enabled, losses, forgottenPositions } }) =>
+    share_losses_total: nested(({ counts: { enabled, losses, forgottenPositions } }) =>
       enabled ? { logs: losses, log_positions: { refused: 0, taken: forgottenPositions } } : {},
     ),
   },

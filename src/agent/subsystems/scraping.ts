@@ -1,6 +1,5 @@
 import { dirname } from 'node:path'
 import { targetsDocument as schema } from '../../api/scraping-schemas.ts'
-import type { JobState } from '../../scraping/scrape-manager.ts'
 import { off } from '../off.ts'
 import { Scraping } from '../scraping.ts'
 import { sourcesOf, targetCounts, targetsDocument } from '../scraping-view.ts'
@@ -36,19 +35,13 @@ export const scraping: Subsystem<Scraping> = {
         detail: 'no targets in collectors.prometheus',
         hint: 'add targets to collectors.prometheus.scrape_configs',
       }
-    const { faults } = own
-    if (faults.length > 0 && own.jobs.length === 0) return { state: 'failed', faults }
+    const { faults, size } = own
+    if (faults.length > 0 && size.jobs === 0) return { state: 'failed', faults }
     return {
       state: 'ok',
-      get detail() {
-        const { jobs } = own
-        const counts = `${jobs.length} ${jobs.length === 1 ? 'job' : 'jobs'}, ${targetsOf(jobs)} targets so far`
-        return `${counts}; see /status/targets`
-      },
+      detail: `${size.jobs} ${size.jobs === 1 ? 'job' : 'jobs'}, ${size.targets} targets so far; see /status/targets`,
       faults,
-      get items() {
-        return own.totals.samples
-      },
+      items: own.totals.samples,
       facts: () => factsOf(own),
     }
   },
@@ -94,14 +87,13 @@ export const scraping: Subsystem<Scraping> = {
   },
 }
 
-function targetsOf(jobs: readonly JobState[]): number {
-  return jobs.reduce((sum, job) => sum + job.targets.length, 0)
-}
-
-function factsOf({ jobs, totals: { scrapes, failures, missed } }: Scraping): readonly Fact[] {
+function factsOf({
+  size: { jobs, targets },
+  totals: { scrapes, failures, missed },
+}: Scraping): readonly Fact[] {
   return [
-    fact('jobs', jobs.length),
-    fact('targets', targetsOf(jobs)),
+    fact('jobs', jobs),
+    fact('targets', targets),
     fact('scrapes', scrapes),
     fact('failed', failures),
     fact('missed', missed),

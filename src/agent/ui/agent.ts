@@ -23,7 +23,7 @@ export async function agentPage(parts: UiParts): Promise<AgentDocument> {
     config_file: loaded.filePath ?? '',
     config: configOf(loaded),
     reload: reloadOf(parts),
-    degraded: degradations(parts),
+    degraded: degradations(parts.faults()),
     memory: parts.memory.state,
     programs: programsOf(parts),
     maps: countedMaps().map(({ name, object, type, entries, maxEntries }) => ({

@@ -4,6 +4,7 @@ import type { DoctorDocument } from '../../api/ui/documents.ts'
 import type { Examined } from '../../cli/doctor/check.ts'
 import type { Findings } from '../../cli/doctor/examine.ts'
 import type { PartPrograms } from '../../cli/doctor/kernel-counts.ts'
+import type { Config } from '../../config/index.ts'
 import type { Install } from '../../kernel/install.ts'
 import type { Finding, Hints } from '../../kernel/need.ts'
 import { type KernelPart, untried } from '../kernel-parts.ts'
@@ -71,12 +72,18 @@ function hintsOf(
  * second.
  */
 function knownFindings(parts: UiParts, counts: readonly PartPrograms[]): Findings {
-  const programs = counts.map(({ name, part }) => [name, kernelPrograms(parts, part)] as const)
+  const state = kernelState(parts.states())
+  const { agent } = parts.loaded().config
+  const programs = counts.map(({ name, part }) => [name, kernelPrograms(part, agent, state)] as const)
   return new Map([...parts.known(), ...programs])
 }
 
-function kernelPrograms(parts: UiParts, { subsystem, topic, off }: KernelPart): Finding[] {
-  if (off(parts.loaded().config.agent) !== undefined) return []
-  const { state, reason } = kernelState(parts).find(part => part.subsystem === subsystem)!
+function kernelPrograms(
+  { subsystem, topic, off }: KernelPart,
+  agent: Config['agent'],
+  states: ReturnType<typeof kernelState>,
+): Finding[] {
+  if (off(agent) !== undefined) return []
+  const { state, reason } = states.find(part => part.subsystem === subsystem)!
   return [state === 'on' ? { ok: 'loaded and attached' } : untried(reason, topic)]
 }

@@ -122,7 +122,7 @@ export function exportFindings(parts: UiParts): Finding[] {
   if (lastError !== null) {
     const again = nextAttemptMs === null ? '' : `; next attempt at ${new Date(nextAttemptMs).toISOString()}`
     const hint =
-      degradations(parts).find(({ subsystem }) => subsystem === 'export of traces')?.hint ??
+      degradations(parts.faults()).find(({ subsystem }) => subsystem === 'export of traces')?.hint ??
       'svc doctor export'
     findings.push({
       topic,

@@ -138,7 +138,7 @@ function ofSubsystems(parts: UiParts): Finding[] {
   if (stuck !== undefined)
     findings.push({ level: 'bad', text: `svc is stuck: ${stuck}.`, link: '/ui/agent', command: '' })
   const limited: { readonly subsystem: string; readonly reason: string; readonly hint: string }[] = []
-  for (const each of degradations(parts)) {
+  for (const each of degradations(parts.faults())) {
     if (each.subsystem === refused) {
       findings.push({
         level: 'warn',

@@ -22,7 +22,7 @@ function open(env: Record<string, string> = {}, files = 0) {
   const record = new LogRecord()
   const parts = {
     loaded: () => loaded,
-    logs: { recent, faults: [], status: { enabled: true, files } },
+    logs: { recent, faults: [], counts: { enabled: true, files } },
     window: { windowMs },
     shown: (text: string) => text.replaceAll('secret', '*'),
   } as unknown as UiParts

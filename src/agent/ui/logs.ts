@@ -118,11 +118,11 @@ function reasonFor({ loaded, logs }: UiParts): string {
   if (!enabled) return 'Log collection is off: set agent.logs.enabled: true.'
   const [fault] = logs.faults
   if (fault !== undefined) return `Log collection is degraded: ${fault.reason}; ${fault.hint}.`
-  const { status } = logs
-  if (!status.enabled) return 'Log collection has not started yet: try again in a moment.'
+  const { counts } = logs
+  if (!counts.enabled) return 'Log collection has not started yet: try again in a moment.'
   if (!container_logs && !journald && paths.length === 0)
     return 'No log source is configured: set agent.logs.container_logs: true, agent.logs.journald: true, or agent.logs.paths.'
-  if (status.files > 0) return `Following ${followed(status.files)}; nothing was written since svc started.`
+  if (counts.files > 0) return `Following ${followed(counts.files)}; nothing was written since svc started.`
   if (journald) return 'Following the journal; nothing was written since svc started.'
   const others = 'set agent.logs.paths to files of this host, or agent.logs.journald: true.'
   return paths.length > 0

@@ -45,8 +45,6 @@ export interface DiskState {
   /** Size of all files. */
   readonly bytes: number
   readonly maxBytes: number
-  /** Free bytes of the file system; 0 if unknown. */
-  readonly freeBytes: number
 }
 
 export interface QueueOptions {
@@ -126,19 +124,21 @@ export class DiskStore {
   }
 
   get state(): DiskState {
-    let freeBytes = 0
-    try {
-      freeBytes = this.#files.space(this.#options.directory).free
-    } catch {
-      // The directory may be gone; the state shows it.
-    }
     return {
       state: this.#fault ? 'degraded' : 'ok',
       reason: this.#fault ? `${this.#fault.words}; ${this.#fault.hint}` : '',
       sinceMs: this.#sinceMs,
       bytes: this.#bytes,
       maxBytes: this.#maxBytes,
-      freeBytes,
+    }
+  }
+
+  /** Of the file system, as it says now (statfs(2)); 0 if unknown. */
+  get freeBytes(): number {
+    try {
+      return this.#files.space(this.#options.directory).free
+    } catch {
+      return 0 // The directory may be gone; the state shows it.
     }
   }
 
