@@ -18,7 +18,7 @@ function linesOf({ subsystem: { name, banner }, state: of }: Standing): BannerLi
   const { state, detail, hint, faults = [] } = of
   const lines = faults.map(
     (fault): BannerLine => ({
-      state: fault.fails === undefined ? 'limited' : 'failed',
+      state: state === 'failed' || fault.fails !== undefined ? 'failed' : 'limited',
       name: fault.subsystem,
       detail: fault.reason,
       hint: fault.hint,

@@ -47,7 +47,8 @@ function stateOf(
 ): State {
   const faults = faultsOf(store)
   if (endpoint === '') return { state: 'ok', faults }
-  if (!(store instanceof DiskStore)) {
+  if (typeof store === 'string') return { state: 'failed', faults }
+  if (store === undefined) {
     const detail = 'in memory only, lost at a crash; data left at shutdown is counted as dropped'
     return { state: 'off', detail, faults }
   }
@@ -63,7 +64,8 @@ function stateOf(
 function faultsOf(store: Outlets['store']): readonly Fault[] {
   if (typeof store === 'string')
     return [{ subsystem: 'queue', reason: store, hint: queueHint, fails: 'otlp' }]
-  if (store === undefined || store.state.state === 'ok') return []
+  const { state, reason } = store?.state ?? { state: 'ok', reason: '' }
+  if (state === 'ok') return []
   const hint = 'no action needed; svc resumes when the disk works again'
-  return [{ subsystem: 'queue', reason: store.state.reason, hint, fails: 'otlp' }]
+  return [{ subsystem: 'queue', reason, hint, fails: 'otlp' }]
 }
