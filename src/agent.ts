@@ -45,7 +45,7 @@ export async function startAgent(options: StartOptions): Promise<RunningAgent> {
     running.of(lastRun).end('start_failed', errorText(error))
     throw error
   }
-  running.start()
+  await running.start()
   starting.end()
   return agentOf(running, view)
 }
@@ -110,9 +110,14 @@ async function serve(running: Running): Promise<AgentView> {
 }
 
 /** Ends everything; what is not delivered within the time is given up. */
-async function end(running: Running, withinMs: number): Promise<DrainResult> {
+async function end(running: Running, withinMs: number): Promise<DrainResult | undefined> {
   await running.stop()
-  const drained = await running.of(exporting).pipeline.drain(withinMs)
+  let drained: DrainResult | undefined
+  try {
+    drained = await running.ifCreated(exporting)?.pipeline.drain(withinMs)
+  } catch (error) {
+    running.cannot('deliver what is queued', error)
+  }
   await running.close()
   return drained
 }

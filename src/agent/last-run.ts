@@ -63,7 +63,7 @@ interface Told {
 
 const memoryHint =
   'raise limits.memory and the memory limit of the service or container; svc status shows the memory usage'
-const reportHint = 'please report this, with the log of the minutes before: journalctl -u svc'
+export const reportHint = 'please report this, with the log of the minutes before: journalctl -u svc'
 const told: Readonly<Record<RunCause, Told>> = {
   stopped: { reason: 'stopped on request', hint: '' },
   host_restarted: { reason: 'the host was restarted, lost power, or is a different host now', hint: '' },

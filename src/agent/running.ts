@@ -3,17 +3,24 @@
 import type { StatusPage } from '../api/status-page.ts'
 import type { Config, LoadedConfig } from '../config/index.ts'
 import type { Finding } from '../kernel/need.ts'
+import { errorText, limitRepeats } from '../lib/logger.ts'
+import { reportHint } from './last-run.ts'
 import type { Reloadable } from './reload.ts'
 import { type Metric, SelfMetrics, values } from './self-metrics.ts'
 import {
   type Agent,
   Events,
   type Fault,
+  faultsOf,
   type Standing,
   type StartOptions,
+  type State,
   type Subsystem,
 } from './subsystem.ts'
 import { reload } from './subsystems/reload.ts'
+
+/** What is asked for again and again, such as metrics, logs the same failure this rarely. */
+const repeatMs = 600_000
 
 export class Running implements Agent {
   readonly options: StartOptions
@@ -29,6 +36,10 @@ export class Running implements Agent {
   /** In the order of creation. */
   readonly #own = new Map<Subsystem, unknown>()
   readonly #creating = new Set<Subsystem>()
+  /** Why they did not start. */
+  readonly #unstarted = new Map<Subsystem, string>()
+  readonly #repeated: ReturnType<typeof limitRepeats>
+  #markCreated!: () => void
 
   constructor(
     list: readonly Subsystem[],
@@ -38,7 +49,12 @@ export class Running implements Agent {
     this.#list = list
     this.options = options
     this.config = options.loaded.config
-    this.contents = contents
+    this.#repeated = limitRepeats(options.log, repeatMs)
+    // No reload begins before: it would pass over those that are not created yet.
+    const created = new Promise<void>(resolve => {
+      this.#markCreated = resolve
+    })
+    this.contents = created.then(() => contents)
     const namespace = this.config.self_telemetry.prometheus_namespace
     this.metrics = declareMetrics(list, namespace, this.events, () => this)
   }
@@ -48,43 +64,53 @@ export class Running implements Agent {
   }
 
   of<Own>(subsystem: Subsystem<Own>): Own {
-    if (!this.#own.has(subsystem)) this.#create(subsystem)
+    if (!this.#own.has(subsystem)) {
+      const own = this.#create(subsystem)
+      if (own instanceof Promise) {
+        own.catch(() => undefined)
+        throw new Error(
+          `cannot take ${subsystem.name}: it takes time to create; list it before those that take it`,
+        )
+      }
+      this.#own.set(subsystem, own)
+    }
     return this.#own.get(subsystem) as Own
   }
 
-  /** Creates all. One that is not ready yet is `undefined`. Rejects with the `StartError` of one of them. */
-  async create(): Promise<void> {
-    for (const subsystem of this.#list) {
-      const own = this.of(subsystem)
-      if (!(own instanceof Promise)) continue
-      this.#own.set(subsystem, undefined)
-      this.#own.set(subsystem, await own)
-    }
+  /** The same where it was created; creates nothing. */
+  ifCreated<Own>(subsystem: Subsystem<Own>): Own | undefined {
+    return this.#own.get(subsystem) as Own | undefined
   }
 
-  start(): void {
-    for (const [subsystem, own] of this.#own) subsystem.start?.(own)
+  /** Creates all, those that take time one after another. Rejects with what one of them throws. */
+  async create(): Promise<void> {
+    for (const subsystem of this.#list)
+      if (!this.#own.has(subsystem)) this.#own.set(subsystem, await this.#create(subsystem))
+    this.#markCreated()
+  }
+
+  async start(): Promise<void> {
+    await this.#each('start', (subsystem, reason) => this.#unstarted.set(subsystem, reason))
   }
 
   /** Takes in nothing more. */
   async stop(): Promise<void> {
     this.isStopping = true
-    for (const [subsystem, own] of this.#own) await subsystem.stop?.(own)
+    await this.#each('stop')
   }
 
   /** Ends what answers until the pipeline is drained. */
   async close(): Promise<void> {
-    for (const [subsystem, own] of this.#own) await subsystem.close?.(own)
+    await this.#each('close')
   }
 
   /** Of those that have one, in the order of the list. */
   states(): readonly Standing[] {
     const { config } = this.loaded()
-    return this.#list.flatMap(subsystem =>
-      subsystem.state !== undefined && this.#own.has(subsystem)
-        ? [{ subsystem, state: subsystem.state(this.#own.get(subsystem), config) }]
-        : [],
-    )
+    return this.#list.flatMap(subsystem => {
+      const state = this.#stateOf(subsystem, config)
+      return state === undefined ? [] : [{ subsystem, state }]
+    })
   }
 
   pages(): readonly StatusPage<void>[] {
@@ -101,21 +127,72 @@ export class Running implements Agent {
 
   /** Reasons why subsystems do not work, or only in part. */
   faults(): readonly Fault[] {
-    return this.states().flatMap(({ state }) => state.faults ?? [])
+    return faultsOf(this.states())
   }
 
-  #create(subsystem: Subsystem): void {
-    const { name, keys = [] } = subsystem
-    if (this.#creating.has(subsystem)) throw new Error(`cannot create ${name}: it takes itself`)
-    this.#creating.add(subsystem)
-    this.#own.set(subsystem, subsystem.create(this))
-    if (subsystem.prepare === undefined) return
-    this.reloadables.push({
-      name,
-      prepare: (config, changed) =>
-        touches(changed, keys) ? subsystem.prepare!(this.of(subsystem), config, changed) : undefined,
-    })
+  /** Logs what a subsystem cannot do; what comes again and again only now and then. */
+  cannot(what: string, error: unknown): void {
+    this.#repeated('error', what, `cannot ${what}`, { reason: errorText(error), hint: reportHint })
   }
+
+  #create(subsystem: Subsystem): unknown {
+    const { name, keys, prepare } = subsystem
+    if (this.#creating.has(subsystem))
+      throw new Error(
+        `cannot take ${name}: it is not created yet; of two that need each other, one reports events`,
+      )
+    if (prepare !== undefined && keys === undefined)
+      throw new Error(`cannot create ${name}: no keys, so prepare would never be called`)
+    this.#creating.add(subsystem)
+    const done = () => {
+      this.#creating.delete(subsystem)
+    }
+    let own: unknown
+    try {
+      own = subsystem.create(this)
+    } finally {
+      if (!(own instanceof Promise)) done()
+    }
+    if (prepare !== undefined)
+      this.reloadables.push({
+        name,
+        prepare: (config, changed) =>
+          touches(changed, keys!) ? prepare(this.of(subsystem), config, changed) : undefined,
+      })
+    return own instanceof Promise ? own.finally(done) : own
+  }
+
+  /** One that fails does not keep the others from their turn. */
+  async #each(
+    step: 'start' | 'stop' | 'close',
+    failed?: (subsystem: Subsystem, reason: string) => void,
+  ): Promise<void> {
+    for (const [subsystem, own] of this.#own) {
+      try {
+        await subsystem[step]?.(own)
+      } catch (error) {
+        this.cannot(`${step} ${subsystem.name}`, error)
+        failed?.(subsystem, errorText(error))
+      }
+    }
+  }
+
+  #stateOf(subsystem: Subsystem, config: Config): State | undefined {
+    if (!this.#own.has(subsystem)) return undefined
+    const { name } = subsystem
+    const unstarted = this.#unstarted.get(subsystem)
+    if (unstarted !== undefined) return brokenState(name, unstarted)
+    try {
+      return subsystem.state?.(this.#own.get(subsystem), config)
+    } catch (error) {
+      this.cannot(`tell the state of ${name}`, error)
+      return brokenState(name, errorText(error))
+    }
+  }
+}
+
+function brokenState(subsystem: string, reason: string): State {
+  return { state: 'failed', faults: [{ subsystem, reason, hint: reportHint }] }
 }
 
 /** Declares the metrics of all. `running` is called when a page is written, and not before. */
@@ -123,9 +200,9 @@ export function declareMetrics(
   list: readonly Subsystem[],
   namespace: string,
   events: Events,
-  running: () => Pick<Running, 'of' | 'faults'>,
+  running: () => Pick<Running, 'of' | 'faults' | 'cannot'>,
 ): SelfMetrics {
-  const metrics = new SelfMetrics(namespace)
+  const metrics = new SelfMetrics(namespace, (what, error) => running().cannot(what, error))
   const degraded: Metric<unknown> = values(
     'subsystem',
     'Number of reasons why a subsystem is degraded; svc status lists them.',
@@ -138,9 +215,10 @@ export function declareMetrics(
   )
   metrics.add('degraded', degraded, () => undefined)
   for (const subsystem of list) {
+    const { sync } = subsystem
     const own = () => running().of(subsystem)
     for (const [name, metric] of Object.entries(subsystem.metrics ?? {})) metrics.add(name, metric, own)
-    if (subsystem.sync !== undefined) metrics.before(() => subsystem.sync!(own()))
+    if (sync !== undefined) metrics.before(subsystem.name, () => sync(own()))
     subsystem.declare?.(metrics, events)
   }
   return metrics

@@ -54,17 +54,22 @@ export function nested<Own>(
   }
 }
 
+/** Where there is nothing to count. */
+const none = new Histogram([])
+
 export class SelfMetrics {
   readonly registry = new Registry()
   readonly #namespace: string
   /** By metric, of all subsystems that have series of it. */
   readonly #collects = new Map<string, ((emit: EmitSeries) => void)[]>()
   readonly #syncs: (() => void)[] = []
+  readonly #failed: (what: string, error: unknown) => void
   #isCurrent = false
 
-  /** The namespace comes before each name. */
-  constructor(namespace: string) {
+  /** The namespace comes before each name. What cannot be read is left out of the page, and reported. */
+  constructor(namespace: string, failed: (what: string, error: unknown) => void) {
     this.#namespace = namespace
+    this.#failed = failed
     // They are counted by those who find such events.
     for (const { name, help, labels } of securityMetrics)
       this.registry.counter(this.named(name), help, [...labels])
@@ -77,13 +82,13 @@ export class SelfMetrics {
   /** `own` is called when a page is written, and not before. */
   add(name: string, metric: Metric<unknown>, own: () => unknown): void {
     const { help, labels = [] } = metric
-    const none = new Histogram([])
+    const read = <Read>(of: () => Read) => this.#read(`read metric ${name}`, of)
     if (metric.histogram !== undefined)
-      this.registry.observed(this.named(name), help!, () => metric.histogram!(own()) ?? none)
+      this.registry.observed(this.named(name), help!, () => read(() => metric.histogram!(own())) ?? none)
     if (metric.collect === undefined) return
     const collects = this.#collects.get(name) ?? []
     this.#collects.set(name, collects)
-    collects.push(emit => metric.collect!(own(), emit))
+    collects.push(emit => read(() => metric.collect!(own(), emit)))
     if (help === undefined) return
     const type = name.endsWith('_total') ? 'counter' : 'gauge'
     this.registry.collector(this.named(name), help, type, labels, emit => {
@@ -93,8 +98,17 @@ export class SelfMetrics {
   }
 
   /** Called before the first value of a page is read: it is written in one go, so that all of its numbers are of one moment. */
-  before(sync: () => void): void {
-    this.#syncs.push(sync)
+  before(subsystem: string, sync: () => void): void {
+    this.#syncs.push(() => this.#read(`update the counts of ${subsystem}`, sync))
+  }
+
+  #read<Read>(what: string, read: () => Read): Read | undefined {
+    try {
+      return read()
+    } catch (error) {
+      this.#failed(what, error)
+      return undefined
+    }
   }
 
   #sync(): void {

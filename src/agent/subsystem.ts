@@ -43,7 +43,7 @@ export interface Agent {
   readonly options: StartOptions
   /** As of the start. */
   readonly config: Config
-  /** Contents of the files that keys name, as of before any subsystem read them. */
+  /** Contents of the files that keys name, as of before any subsystem read them; there once all are created. */
   readonly contents: Promise<ReadonlyMap<string, string>>
   readonly events: Events
   /** Another subsystem; it is created first. */
@@ -105,7 +105,10 @@ export interface Subsystem<Own = unknown> {
   /** Pages of the management API. */
   readonly pages?: readonly StatusPage<Own>[]
 
-  /** Makes it. `state` reports what this host lacks; a `StartError` ends the start. */
+  /**
+   * Makes it. `state` reports what this host lacks; a `StartError` ends the start. One that takes time stands in the list
+   * before those that take it.
+   */
   create(agent: Agent): Own | Promise<Own>
   /** Begins, when all are created. */
   start?(own: Own): void
