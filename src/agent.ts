@@ -32,22 +32,23 @@ export async function startAgent(options: StartOptions): Promise<RunningAgent> {
   const { loaded } = options
   // Before any subsystem reads these files. One that hangs, as on a network file system, must not keep the agent from starting.
   const contents = contentsOf(loaded)
-  await Promise.race([contents, delay(mostContentMs, undefined, { ref: false })])
   const running = new Running(subsystems, options, contents)
-  const starting = running.of(selfTraces).begin('start')
-  let view: AgentView
+  // The next run knows of whatever ends this one from here on.
+  const record = running.of(lastRun)
+  await Promise.race([contents, delay(mostContentMs, undefined, { ref: false })])
   try {
+    const starting = running.of(selfTraces).begin('start')
     await running.create()
     if (loaded.config.agent.ebpf.required) refuseWithoutEbpf(running)
-    view = await serve(running)
+    const view = await serve(running)
+    await running.start()
+    starting.end()
+    return agentOf(running, view)
   } catch (error) {
     await end(running, 0)
-    running.of(lastRun).end('start_failed', errorText(error))
+    record.end('start_failed', errorText(error))
     throw error
   }
-  await running.start()
-  starting.end()
-  return agentOf(running, view)
 }
 
 function agentOf(running: Running, view: AgentView): RunningAgent {

@@ -1,9 +1,11 @@
 // owns: host
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { readdirSync, readlinkSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
 import { get } from 'node:http'
 import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, afterEach, before, test } from 'node:test'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
@@ -11,7 +13,11 @@ import { startInnerAgent } from '../../test/helpers/inner-agent.ts'
 import { type Receiver, startReceiver } from '../../test/helpers/otlp-receiver.ts'
 import { type Peers, startPeers } from '../../test/helpers/peers.ts'
 import { RawTalk } from '../../test/helpers/raw-talk.ts'
+import { startAgent } from '../agent.ts'
 import type { RunningAgent } from '../api/types.ts'
+import { type Config, loadConfig } from '../config/index.ts'
+import { LogRing } from '../lib/log-ring.ts'
+import { createLogger } from '../lib/logger.ts'
 import { StartError } from '../lib/start-error.ts'
 
 let peers: Peers
@@ -402,4 +408,22 @@ test('in a pid namespace of its own the agent says that it knows no names', kern
     ['processes'],
   )
   assert.equal(readiness.ebpf, 'ok')
+})
+
+test('the note of a run is there before its queue is opened, and names what ended the start', async t => {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-note-'))
+  t.after(() => rmSync(directory, { recursive: true }))
+  const env = { SVC_PIPELINE_EXPORT_QUEUE_DIRECTORY: join(directory, 'queue') }
+  const loaded = loadConfig({ explicit: false, cwd: '/nonexistent', systemFile: '/nonexistent', env })
+  // What makes the queue finds none of its settings.
+  const config = { ...loaded.config, queues: undefined } as unknown as Config
+  const log = createLogger({ level: 'error', format: 'json', write: () => {} })
+  const broken = { ...loaded, config }
+  await assert.rejects(
+    startAgent({ loaded: broken, log, logRing: new LogRing(), load: () => broken }),
+    TypeError,
+  )
+  const { end } = JSON.parse(readFileSync(join(directory, 'run.json'), 'utf8'))
+  assert.equal(end?.cause, 'start_failed')
+  assert.match(end?.detail, /undefined/)
 })
