@@ -85,8 +85,8 @@ export interface Source {
   readonly id: string
   readonly name: string
   readonly signal: Signal
-  /** The state in which it is not shown; left out: it always is. */
-  readonly hidden?: 'ok' | 'off'
+  /** States in which it is not shown; left out: it always is. */
+  readonly hidden?: readonly ('ok' | 'off')[]
 }
 
 /** `Own` is what runs: often an instance, `undefined` where nothing does. */
@@ -137,11 +137,11 @@ export interface Standing {
   readonly state: State
 }
 
-export function fact(name: string, value: string | number): Fact {
-  return { name, value: typeof value === 'number' ? value.toLocaleString('en-US') : value }
-}
 /** Reasons why subsystems do not work, or only in part. */
 export function faultsOf(states: readonly Standing[]): readonly Fault[] {
   return states.flatMap(({ state }) => state.faults ?? [])
 }
 
+export function fact(name: string, value: string | number): Fact {
+  return { name, value: typeof value === 'number' ? value.toLocaleString('en-US') : value }
+}

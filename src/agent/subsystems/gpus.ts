@@ -106,7 +106,7 @@ export const gpus: Subsystem<Gpu> = {
   name: 'GPUs',
   keys: ['agent.gpu'],
   banner: 'working',
-  source: { id: 'gpus', name: 'GPUs', signal: 'metrics', hidden: 'ok' },
+  source: { id: 'gpus', name: 'GPUs', signal: 'metrics', hidden: ['ok'] },
   create: agent =>
     new Gpu({
       config: agent.config,

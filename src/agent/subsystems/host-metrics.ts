@@ -10,7 +10,7 @@ export const hostMetrics: Subsystem<HostMetrics | undefined> = {
   // Whether they are exported follows from where metrics go.
   keys: ['agent.nodeexporter', 'self_telemetry.allowed_hosts', 'otlp', 'pipeline.export', 'resource'],
   banner: 'always',
-  source: { id: 'host-metrics', name: 'host metrics', signal: 'metrics', hidden: 'ok' },
+  source: { id: 'host-metrics', name: 'host metrics', signal: 'metrics', hidden: ['ok'] },
   create: agent => {
     const { loaded, log } = agent.options
     return HostMetrics.start({
@@ -49,6 +49,7 @@ export const hostMetrics: Subsystem<HostMetrics | undefined> = {
 /** Counts that need eBPF. */
 export const hostCounts: Subsystem<HostMetrics | undefined> = {
   name: part.subsystem,
+  source: { id: 'host-counts', name: part.subsystem, signal: 'metrics', hidden: ['ok', 'off'] },
   needs: part,
   create: agent => agent.of(hostMetrics),
   state: (own, config) => {

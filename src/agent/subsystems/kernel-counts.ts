@@ -28,7 +28,7 @@ export const connections: Subsystem<Counts> = {
 export const processEvents: Subsystem<Counts> = {
   name: 'process events',
   needs: parts.processEvents,
-  source: { id: 'events', name: 'process events', signal: 'logs', hidden: 'off' },
+  source: { id: 'events', name: 'process events', signal: 'logs', hidden: ['off'] },
   create: agent => agent.of(connections),
   state: stateOf(parts.processEvents, { items: 'rest' }),
 }

@@ -25,7 +25,7 @@ export function pipelineSources({ states }: Pick<UiParts, 'states'>): PipelineSo
 
 function sourceOf({ subsystem: { source }, state }: Standing): PipelineSource[] {
   if (source === undefined) return []
-  const { id, name, signal, hidden } = source
+  const { id, name, signal, hidden = [] } = source
   const { items, facts } = state
   const node: PipelineNode = {
     id: `source:${id}`,
@@ -36,7 +36,9 @@ function sourceOf({ subsystem: { source }, state }: Standing): PipelineSource[] 
     reason: reasonOf(state),
     facts: facts?.() ?? [],
   }
-  return node.state === hidden ? [] : [{ node, counts: items === undefined ? {} : { [signal]: items } }]
+  // What failed is never hidden.
+  if (hidden.some(each => each === node.state)) return []
+  return [{ node, counts: items === undefined ? {} : { [signal]: items } }]
 }
 
 function nodeState({ state, faults = [], pause = '' }: State): PipelineNode['state'] {
