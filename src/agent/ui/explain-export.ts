@@ -21,16 +21,16 @@ const nearlyFull = 0.5
 export function spanFindings(parts: UiParts, tracing: Tracing): Finding[] {
   if (!parts.stopping()) tracing.sync()
   const state = parts.outlets.pipeline.state('traces')
-  const early = tracing.tracer.joins.waitingNow
+  const waiting = parts.outlets.waiting('traces')
   const { sampled = 0, ...others } = Object.fromEntries(state.dropped)
-  const made = state.collected + early
+  const made = state.collected + waiting - state.queued
   const kept = made - sampled
   const dropped = Object.entries(others).filter(([, items]) => items > 0)
   const lost = dropped.map(([reason, items]) => `${items} ${reason}`).join(', ')
   const books: Finding = {
     topic: 'spans',
     state: lost === '' ? 'ok' : 'note',
-    text: `all services since the start: ${made} made → ${kept} kept by sampling → ${state.exported} exported, ${state.queued + early} queued, ${lost === '' ? '0' : lost} dropped${state.rejected > 0 ? `, ${state.rejected} rejected by the receiver` : ''}`,
+    text: `all services since the start: ${made} made → ${kept} kept by sampling → ${state.exported} exported, ${waiting} queued, ${lost === '' ? '0' : lost} dropped${state.rejected > 0 ? `, ${state.rejected} rejected by the receiver` : ''}`,
     hint: '',
   }
   const losses = lossesOf(parts, state.dropped).sort((a, b) => b.items - a.items)

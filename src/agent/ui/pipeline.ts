@@ -33,7 +33,7 @@ function lineOf(parts: UiParts, rates: RecentRates): PipelineLine {
   if (tracing instanceof Tracing && !parts.stopping()) tracing.sync()
   const states = new Map(signals.map(signal => [signal, outlets.pipeline.state(signal)]))
   // Spans that wait for their peer are received, but not yet in the pipeline.
-  const early = tracing instanceof Tracing ? tracing.tracer.joins.waitingNow : 0
+  const early = outlets.waiting('traces') - states.get('traces')!.queued
   const sources = pipelineSources(parts)
   const processors = processorsOf(parts)
   rates.read(readings(states, early, sources, processors), performance.now())
