@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { test } from 'node:test'
 import { StandInNvml } from '../../../test/helpers/stand-in-nvml/stand-in-nvml.ts'
+import { defaults } from '../../config/index.ts'
+import { gpus } from './gpus.ts'
 
 /** What an agent makes of the GPUs, in a process of its own, whose linker finds the stand-in first. */
 function measured(nvml: StandInNvml): { warnings: string[]; faults: string[]; series: string[] } {
@@ -59,4 +61,19 @@ test('the host and the processes that run have their metrics, and a GPU that is 
   } finally {
     nvml.remove()
   }
+})
+
+test('GPUs are off where a key says so, and missing where svc itself lacks what it takes', () => {
+  const check = (gpu: object, lacks: string, want: readonly [state: string, detail: string]) => {
+    const config = defaults()
+    const own = { source: undefined, lacks, faults: [] } as unknown as Parameters<
+      NonNullable<typeof gpus.state>
+    >[0]
+    const asked = { ...config, agent: { ...config.agent, gpu: { ...config.agent.gpu, ...gpu } } }
+    const { state, detail } = gpus.state!(own, asked)
+    assert.deepEqual([state, detail], want)
+  }
+  check({}, 'the native addon is missing', ['none', 'the native addon is missing'])
+  check({ enabled: false }, '', ['off', 'agent.gpu.enabled is false'])
+  check({ nvidia: false }, '', ['off', 'agent.gpu.nvidia is false'])
 })

@@ -11,7 +11,7 @@ import type { Logger } from '../../lib/logger.ts'
 import type { Scope } from '../../model/resource.ts'
 import type { Pipeline } from '../../pipeline/pipeline.ts'
 import type { HostEntity } from '../host-resource.ts'
-import { off, offByMode } from '../off.ts'
+import { type Off, off, offByMode } from '../off.ts'
 import { value } from '../self-metrics.ts'
 import { type Fault, fact, type Subsystem } from '../subsystem.ts'
 import { discovery } from './discovery.ts'
@@ -30,6 +30,8 @@ export interface GpuOptions {
 export class Gpu {
   /** Undefined: switched off. */
   source: GpuSource | undefined
+  /** What svc itself lacks for it; '' for nothing. */
+  lacks = ''
   private readonly options: GpuOptions
   private readonly scope: Scope = { name: 'svc/gpu', version: build().version }
 
@@ -54,12 +56,17 @@ export class Gpu {
   stop(): void {
     this.source?.stop()
     this.source = undefined
+    this.lacks = ''
   }
 
-  private start({ mode, agent }: Config): void {
-    if (mode !== 'agent' || !agent.gpu.enabled || !agent.gpu.nvidia) return
+  private start(config: Config): void {
+    if (whyOff(config) !== undefined) return
+    const { agent } = config
     const native = loadNative()
-    if (native instanceof Unsupported) return
+    if (native instanceof Unsupported) {
+      this.lacks = native.reason
+      return
+    }
     const { pipeline, processes: table, host, log } = this.options
     const metrics = pipeline.intake('metrics', 'gpu')
     this.source = new GpuSource({
@@ -79,6 +86,13 @@ export class Gpu {
     })
     this.source.start()
   }
+}
+
+/** Why GPUs are not asked for; undefined: they are. */
+function whyOff(config: Config): Off | undefined {
+  const { enabled, nvidia } = config.agent.gpu
+  if (enabled && nvidia) return offByMode(config)
+  return offByMode(config) ?? off(enabled ? 'agent.gpu.nvidia' : 'agent.gpu.enabled')
 }
 
 const document = named(
@@ -117,11 +131,10 @@ export const gpus: Subsystem<Gpu> = {
     }),
   stop: own => own.stop(),
   prepare: (own, config) => own.prepare(config),
-  state: ({ source, faults }, config) => {
-    const { enabled, nvidia } = config.agent.gpu
-    if (source === undefined)
-      return offByMode(config) ?? off(enabled && !nvidia ? 'agent.gpu.nvidia' : 'agent.gpu.enabled')
-    const { on, reason, devices } = source.state
+  state: ({ source, lacks, faults }, config) => {
+    const isOff = whyOff(config)
+    if (isOff !== undefined) return isOff
+    const { on, reason, devices } = source?.state ?? { on: false, reason: lacks, devices: [] }
     if (!on) return { state: 'none', detail: reason || 'not detected yet', faults }
     return {
       state: 'ok',
@@ -147,8 +160,8 @@ export const gpus: Subsystem<Gpu> = {
   },
 }
 
-function documentOf({ source }: Gpu): Of<typeof document> {
-  const { on = false, reason = '', driver = '', devices = [] } = source?.state ?? {}
+function documentOf({ source, lacks }: Gpu): Of<typeof document> {
+  const { on = false, reason = lacks, driver = '', devices = [] } = source?.state ?? {}
   return {
     enabled: on,
     reason,
