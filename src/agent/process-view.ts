@@ -4,6 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { ProcessesDocument } from '../api/types.ts'
 import { listenersAt } from '../entities/listening-ports.ts'
 import type { ProcessView } from '../entities/process-table.ts'
+import { traces, whyOff } from './kernel-parts.ts'
 import type { Subsystems } from './subsystems.ts'
 import { Tracing } from './tracing.ts'
 
@@ -51,8 +52,7 @@ function described(parts: Subsystems, view: ProcessView): ProcessesDocument['pro
 function verdict({ tracing, loaded }: Subsystems, view: ProcessView): { observed: boolean; reason: string } {
   if (view.pid === process.pid) return { observed: false, reason: 'the agent never traces itself' }
   if (!(tracing instanceof Tracing)) {
-    const why =
-      tracing === undefined ? 'agent.ebpf.enabled or agent.ebpf.network.enabled is false' : tracing.reason
+    const why = tracing?.reason ?? whyOff(traces, loaded().config)?.detail
     return { observed: false, reason: `tracing is not running: ${why}` }
   }
   const { include_ports, exclude_ports } = loaded().config.agent.ebpf.network

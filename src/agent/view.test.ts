@@ -390,7 +390,10 @@ test('without eBPF its document says so and is empty', async () => {
 test('a subsystem that is off is ready', async () => {
   const ok = { ebpf: 'ok', otlp: 'ok', discovery: 'ok' }
   assert.deepEqual((await viewOf(withoutEbpf)).readiness(), ok)
-  assert.deepEqual((await viewOf({ SVC_MODE: 'collector' })).readiness(), ok)
+  const collector = await viewOf({ SVC_MODE: 'collector' })
+  assert.deepEqual(collector.readiness(), ok)
+  const [unseen] = (await collector.processes(process.ppid, 0)).processes
+  assert.equal(unseen?.reason, 'tracing is not running: mode is collector')
   // Not tried yet is no failure.
   assert.deepEqual((await viewOf({ ...withoutEbpf, SVC_OTLP_ENDPOINT: '127.0.0.1:1' })).readiness(), ok)
 })

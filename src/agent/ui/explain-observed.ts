@@ -1,6 +1,7 @@
 // Observed traffic of a process, and traffic that cannot be decoded.
 
 import { protocols } from '../../protocols/index.ts'
+import { off } from '../off.ts'
 import type { Tracing } from '../tracing.ts'
 import type { Connection } from './explain-connections.ts'
 import { leavesOut } from './explain-selection.ts'
@@ -247,12 +248,12 @@ export function nameFindings(parts: UiParts, { view }: Subject): Finding[] {
   const { discovery } = parts.loaded().config.agent
   const fault = parts.discovery.faults[0]
   const id = view.containerId.slice(0, 12)
-  const why = discovery.enabled
-    ? (fault?.reason ?? 'neither Docker nor Kubernetes reported it')
-    : 'agent.discovery.enabled is false'
-  const hint = discovery.enabled
-    ? (fault?.hint ?? 'svc doctor discovery')
-    : 'set agent.discovery.enabled: true'
+  const { detail: why, hint } = discovery.enabled
+    ? {
+        detail: fault?.reason ?? 'neither Docker nor Kubernetes reported it',
+        hint: fault?.hint ?? 'svc doctor discovery',
+      }
+    : off('agent.discovery.enabled')
   return [
     named,
     {

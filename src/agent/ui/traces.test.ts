@@ -216,7 +216,7 @@ test('where there are no traces it says why, with the hint', () => {
   })
   const fault = { reason: 'the kernel has no BTF', hint: 'boot a kernel with CONFIG_DEBUG_INFO_BTF' }
   check({ tracing: fault }, config, /^Tracing is not running: the kernel has no BTF; boot a kernel/)
-  check({}, { ...config, mode: 'collector' }, /mode collector.*set mode: agent/)
+  check({}, { ...config, mode: 'collector' }, /mode is collector; set mode: agent and restart svc/)
   check(
     {},
     ebpfWith({ enabled: false }),

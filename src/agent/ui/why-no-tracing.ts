@@ -1,3 +1,4 @@
+import { traces, whyOff } from '../kernel-parts.ts'
 import { Tracing, type TracingFault } from '../tracing.ts'
 import type { UiParts } from './parts.ts'
 
@@ -8,17 +9,8 @@ export function whyNoTracing({
 }: Pick<UiParts, 'tracing' | 'loaded'>): TracingFault | undefined {
   if (tracing instanceof Tracing) return undefined
   if (tracing !== undefined) return tracing
-  const { mode, agent } = loaded().config
-  if (mode !== 'agent')
-    return {
-      reason: `in mode ${mode}, svc observes nothing on this host`,
-      hint: 'set mode: agent and restart svc',
-    }
-  for (const [key, isOn] of [
-    ['agent.ebpf.enabled', agent.ebpf.enabled],
-    ['agent.ebpf.network.enabled', agent.ebpf.network.enabled],
-  ] as const)
-    if (!isOn) return { reason: `${key} is false`, hint: `set ${key}: true and restart svc` }
+  const off = whyOff(traces, loaded().config)
+  if (off !== undefined) return { reason: off.detail, hint: `${off.hint} and restart svc` }
   return {
     reason: 'it was off when svc started, and the configuration has changed since',
     hint: 'restart svc',
