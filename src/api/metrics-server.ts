@@ -1,7 +1,7 @@
 // The agent's endpoint of host metrics on its address, with TLS where that is configured.
 
 import type { AddressInfo } from 'node:net'
-import type { Change } from '../lib/change.ts'
+import { type Change, change } from '../lib/change.ts'
 import { hostPort } from '../lib/host-port.ts'
 import { parseListenAddress } from '../lib/listen-address.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
@@ -94,17 +94,14 @@ export async function startMetricsServer({
     },
     prepare(next) {
       const renewed = materialOf(next)
-      return {
-        commit() {
-          if (renewed === undefined) return
-          const otherClients = renewed.ca !== material?.ca
-          material = renewed
-          listener.setTls(renewed)
-          // Clients admitted by the old authorities, or without any, have to present a certificate again.
-          if (otherClients) listener.connections.leave()
-        },
-        abort() {},
-      }
+      return change(() => {
+        if (renewed === undefined) return
+        const otherClients = renewed.ca !== material?.ca
+        material = renewed
+        listener.setTls(renewed)
+        // Clients admitted by the old authorities, or without any, have to present a certificate again.
+        if (otherClients) listener.connections.leave()
+      })
     },
     close: () => listener.close(),
   }

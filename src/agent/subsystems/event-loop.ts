@@ -1,6 +1,6 @@
-import { readdirSync } from 'node:fs'
 import { loadNative, Unsupported } from '../../kernel/native.ts'
 import { type Heartbeat, startHeartbeat } from '../../lib/heartbeat.ts'
+import { sortedNames } from '../../lib/if-there.ts'
 import { type EventLoopWatch, eventLoopWatch } from '../../runtime/event-loop.ts'
 import { stuckMs } from '../health.ts'
 import { value, values } from '../self-metrics.ts'
@@ -40,11 +40,8 @@ export const eventLoop: Subsystem<EventLoop> = {
   },
 }
 
-/** The directory that is read counts itself; that one is taken off. */
+/** The directory that is read counts itself; that one is taken off. Not a number where /proc is not mounted. */
 function openDescriptors(): number {
-  try {
-    return readdirSync('/proc/self/fd').length - 1
-  } catch {
-    return Number.NaN // /proc is not mounted
-  }
+  const { length } = sortedNames('/proc/self/fd')
+  return length === 0 ? Number.NaN : length - 1
 }

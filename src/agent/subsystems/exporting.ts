@@ -64,7 +64,7 @@ export const exporting: Subsystem<Outlets> = {
     }
   },
   metrics: {
-    ...Object.assign({}, ...itemNames.map(itemMetrics)),
+    ...Object.fromEntries(itemNames.flatMap(each => Object.entries(itemMetrics(each)))),
     processor_outcomes_total: {
       help: 'Outcomes of processors, by rule and outcome.',
       labels: ['processor', 'signal_type', 'rule', 'outcome'],

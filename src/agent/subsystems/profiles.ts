@@ -16,7 +16,7 @@ import { runningOf, traces } from './traces.ts'
 
 export const profiles: Subsystem<Profiling> = {
   name: 'profiles',
-  keys: ['agent.profiling', 'agent.ebpf.enabled'],
+  keys: ['agent.profiling'],
   banner: 'always',
   source: { id: 'profiles', name: 'profiles', signal: 'profiles' },
   needs: part,
