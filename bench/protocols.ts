@@ -336,6 +336,11 @@ class Connection {
   all(says: readonly Say[]): void {
     for (const [from, bytes] of says) this.say(from, bytes)
   }
+
+  /** Has the sink told of those that wait for a turn of the loop, which there is none of here. */
+  settle(): void {
+    this.streams.settle()
+  }
 }
 
 /** Runs it `rounds` times, and once before. Reports nanoseconds of one of `count`. */
@@ -360,6 +365,7 @@ for (const { protocol, what, opening, round, operations, number } of conversatio
       connection.all(round)
     }
   })
+  connection.settle()
   const expected = (rounds + 1) * talks * operations
   if (connection.ended !== expected) throw new Error(`${protocol}: ${connection.ended} of ${expected} ended`)
 }
