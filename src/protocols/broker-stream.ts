@@ -31,13 +31,6 @@ export abstract class BrokerStream<S extends BrokerSide = BrokerSide> extends Fr
     super(connection, patience)
   }
 
-  close(): void {
-    if (this.over) return
-    this.over = true
-    this.ended(this.reason || brokenOff(this.connection.errno))
-    this.#dropHeld()
-  }
-
   /** The operation ended at `endNs`. */
   end(operation: Operation, endNs: number): void {
     operation.endNs = endNs
@@ -75,7 +68,7 @@ export abstract class BrokerStream<S extends BrokerSide = BrokerSide> extends Fr
   protected abstract missed(flow: ByteFlow, side: S): void
 
   /** The connection ended by this `error.type`: ends all requests in flight. */
-  protected abstract ended(error: string): void
+  protected abstract broken(error: string): void
 
   /** Gives all requests in flight back without a trace. */
   protected abstract forget(): void
@@ -113,6 +106,11 @@ export abstract class BrokerStream<S extends BrokerSide = BrokerSide> extends Fr
     }
     side.passage.left = 0
     this.missed(flow, side)
+  }
+
+  protected ended(): void {
+    this.broken(this.reason || brokenOff(this.connection.errno))
+    this.#dropHeld()
   }
 
   protected release(): void {

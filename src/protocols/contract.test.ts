@@ -7,8 +7,10 @@ import { soak } from '../../test/helpers/soak.ts'
 import { StreamSession } from '../../test/helpers/stream-session.ts'
 import { agent } from '../config/schema-agent.ts'
 import { svcProtocol } from '../kernel/gen/sock.ts'
+import { ByteFlow } from '../lib/byte-flow.ts'
+import { Connection } from '../model/connection.ts'
 import type { Protocol } from '../model/protocol.ts'
-import type { Operation } from '../model/stream.ts'
+import type { Operation, StreamConnection } from '../model/stream.ts'
 import type { Keys } from '../schema/tree.ts'
 import { durations } from './durations.ts'
 import { protocols } from './index.ts'
@@ -60,6 +62,20 @@ function isDeclared(duration: string | undefined, dimensions: readonly (string |
   for (const key of dimensions) assert.ok(declared.includes(key ?? ''), `${duration} does not declare ${key}`)
 }
 
+/** A connection that is asked for nothing. */
+class Unasked extends Connection implements StreamConnection {
+  readonly joined = false
+  readonly errno = 0
+  readonly leaving = false
+  begin = () => assert.fail('a request began')
+  weigh = () => {}
+  asked = () => {}
+  end = () => {}
+  abandon = () => {}
+  release = () => {}
+  refuse = () => {}
+}
+
 test('names are unique', () => {
   assert.equal(new Set(protocols.map(unit => unit.name)).size, protocols.length)
 })
@@ -79,6 +95,18 @@ for (const unit of protocols) {
     const isWhole = unit.sign === undefined || unit.counted === true
     assert.equal(made.fillCall !== undefined, isWhole, 'whether the kernel side frames or counts it')
     assert.ok((svcProtocol as readonly string[]).includes(unit.name), 'the kernel side does not know it')
+  })
+
+  test(`${unit.name}: a decoder reads nothing more of a connection that ended`, () => {
+    const decoder = unit.create({ route: () => '' }).open(new Unasked())
+    decoder.close()
+    for (let byte = 0; byte < 256; byte++) {
+      for (const request of [true, false]) {
+        const flow = new ByteFlow(request, decoder)
+        flow.feed(Buffer.from([byte]), 0, 1, 1, 1)
+        assert.equal(flow.kept, 0, `it waits for more behind ${byte}`)
+      }
+    }
   })
 
   test(`${unit.name}: whatever bytes come, nothing throws, and nothing stays`, () => {

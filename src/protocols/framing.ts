@@ -41,7 +41,12 @@ export abstract class Framing implements StreamDecoder {
     if (!this.over) this.gap(flow)
   }
 
-  abstract close(): void
+  /** The connection ended. */
+  close(): void {
+    if (this.over) return
+    this.over = true
+    this.ended()
+  }
 
   /** A whole message was well formed. */
   good(): void {
@@ -93,6 +98,9 @@ export abstract class Framing implements StreamDecoder {
 
   /** Bytes are missing, as `FlowReader.lost` says. */
   protected abstract gap(flow: ByteFlow): void
+
+  /** The connection ended: ends or abandons all requests in flight. */
+  protected abstract ended(): void
 
   /** Gives all requests in flight back without a trace. */
   protected abstract release(): void

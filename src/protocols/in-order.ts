@@ -122,8 +122,8 @@ export abstract class InOrder extends Framing {
     if (this.expects && !this.blind) super.stray()
   }
 
-  /** The connection ended. Requests without an answer failed. */
-  close(): void {
+  /** Requests without an answer failed. */
+  protected ended(): void {
     if (!this.confirmed) {
       this.release()
       return

@@ -129,9 +129,10 @@ export abstract class Numbered extends Framing {
       else this.unseen(this.#remove(index))
   }
 
-  close(): void {
+  protected ended(): void {
     const { answering } = this
     this.answering = undefined
+    this.sending = undefined
     if (answering !== undefined) this.#giveUp(answering)
     this.#inFlight.drain(operation => {
       if ((operation.mark & mark.unseen) !== 0) this.unseen(operation)

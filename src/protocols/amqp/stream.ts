@@ -68,7 +68,7 @@ export class AmqpStream extends BrokerStream<Side> {
     this.conversation.endContents(flow.request, flow.nowNs)
   }
 
-  protected ended(error: string): void {
+  protected broken(error: string): void {
     this.conversation.close(error)
   }
 

@@ -73,7 +73,7 @@ export class DnsStream extends Framing {
     this.unanswered = unanswered
   }
 
-  close(): void {
+  protected ended(): void {
     const { errno } = this.connection
     const broken = errnoTypes.get(errno) ?? brokenOff(errno)
     while (this.lookups.size > 0) this.failFirst(errno === 0 && !this.isStream ? 'timeout' : broken)

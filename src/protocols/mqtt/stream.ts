@@ -194,7 +194,7 @@ export class MqttStream extends BrokerStream<Side> {
     this.passed(flow, side)
   }
 
-  protected ended(error: string): void {
+  protected broken(error: string): void {
     this.drain(operation => {
       fail(operation.call, error)
       this.end(operation, 0)

@@ -68,7 +68,7 @@ export class NatsStream extends BrokerStream<Side> {
     this.passed(flow, side)
   }
 
-  protected ended(error: string): void {
+  protected broken(error: string): void {
     for (const { message } of [this.sent, this.received]) {
       if (message === undefined) continue
       fail(message.call, error)

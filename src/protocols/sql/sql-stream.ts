@@ -31,7 +31,7 @@ export abstract class SqlStream extends Framing {
     this.#responsesBroken = connection.joined
   }
 
-  close(): void {
+  protected ended(): void {
     const type = brokenOff(this.connection.errno)
     while (this.requests.size > 0) {
       const { first } = this.requests
