@@ -118,6 +118,10 @@ export class Operation {
   place: object | undefined = undefined
   /** For the decoder: its stream or correlation number. */
   id = 0
+  /** For the decoder: those beside it in a table of requests in flight. */
+  older: Operation | undefined = undefined
+  newer: Operation | undefined = undefined
+  chain: Operation | undefined = undefined
   /** For the decoder: what else it has to remember. */
   mark = 0
   /** From the decoder: bytes that it keeps for this operation elsewhere. */

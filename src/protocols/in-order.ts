@@ -7,8 +7,8 @@ import { RequestsInFlight } from './requests-in-flight.ts'
 const patience: Patience = { faults: 3, firstFaults: 1, strays: 16 }
 /** The first bytes of a connection that is older than the agent may be in the middle of a message. */
 const joinedPatience: Patience = { ...patience, firstFaults: patience.faults }
-/** Requests in flight on one connection. */
-const usualMost = 2_048
+/** Requests in flight on one connection; further ones are abandoned. */
+const most = 2_048
 
 /**
  * A connection that answers in the order of the requests. It stays right about their number, if not about each one's
@@ -21,7 +21,7 @@ export abstract class InOrder extends Framing {
   /** Responses to some of the requests went by unseen; settled when the client asks again. */
   blind = false
   /** Undefined: a request that there was no operation for. */
-  readonly #requests: RequestsInFlight
+  readonly #requests = new RequestsInFlight(most)
   /** Requests that found no room: they are behind all others. */
   #beyond = 0
   /** Requests went by unseen while none was in flight: the responses that are missed next are most likely theirs. */
@@ -33,10 +33,8 @@ export abstract class InOrder extends Framing {
   #spokeNs = 0
   #whole = true
 
-  /** `most`: requests in flight; further ones are abandoned. */
-  constructor(connection: StreamConnection, most = usualMost) {
+  constructor(connection: StreamConnection) {
     super(connection, connection.joined ? joinedPatience : patience)
-    this.#requests = new RequestsInFlight(most)
     this.#unseen = connection.joined
   }
 

@@ -31,8 +31,7 @@ export abstract class Numbered extends Framing {
   answering: Operation | undefined = undefined
   protected abstract readonly requests: FlowReader
   protected abstract readonly answers: FlowReader
-  /** With room for the one whose answer is passing and may go on under another number. */
-  readonly #inFlight = new NumberedRequests(most + 1)
+  readonly #inFlight = new NumberedRequests(most)
   /** That of the server. */
   #spoken: ByteFlow | undefined = undefined
 
@@ -50,13 +49,13 @@ export abstract class Numbered extends Framing {
     const operation = this.over ? undefined : this.connection.begin(flow)
     if (operation === undefined) return undefined
     operation.mark = marks
-    if (this.#inFlight.size >= most) {
+    if (this.#inFlight.isFull) {
       if (!this.confirmed) {
         this.connection.release(operation)
         this.refuse()
         return undefined
       }
-      this.abandon(this.#remove(0))
+      this.#abandonOldest()
     }
     this.#inFlight.add(id, operation)
     this.sending = operation
@@ -75,9 +74,7 @@ export abstract class Numbered extends Framing {
     const operation = this.sending
     this.sending = undefined
     if (operation === undefined || (operation.mark & mark.unanswered) === 0) return
-    let index = this.#inFlight.size - 1
-    while (this.#inFlight.at(index) !== operation) index--
-    this.#inFlight.remove(index)
+    this.#inFlight.remove(operation)
     operation.endNs = flow.nowNs
     this.end(operation)
   }
@@ -89,22 +86,24 @@ export abstract class Numbered extends Framing {
   /** An answer begins: takes the request out. Nothing is `answering` where its request was not seen. */
   answered(flow: ByteFlow, id: number): void {
     this.answering = undefined
-    const index = this.#inFlight.indexOf(id)
-    if (index < 0) {
+    const operation = this.#inFlight.get(id)
+    if (operation === undefined) {
       if (!this.confirmed && !this.connection.joined) this.suspect()
       return
     }
     this.confirmed = true
     this.good()
     this.found()
-    const operation = this.#remove(index)
+    const { newer } = operation
+    this.#remove(operation)
     if (operation.responseNs === 0) operation.responseNs = flow.startNs
     this.answering = operation
-    this.settle(mark.unseen | mark.oneWay, index)
+    this.settle(mark.unseen | mark.oneWay, newer)
   }
 
   /** More answers to a request are to come, under another number. */
   again(operation: Operation, id: number): void {
+    if (this.#inFlight.isFull) this.#abandonOldest()
     this.#inFlight.add(id, operation)
   }
 
@@ -118,15 +117,19 @@ export abstract class Numbered extends Framing {
 
   /** Answers may have passed unseen. */
   doubt(): void {
-    for (let i = 0; i < this.#inFlight.size; i++) this.#inFlight.at(i)!.mark |= mark.unseen
+    for (let each = this.#inFlight.oldest; each !== undefined; each = each.newer) each.mark |= mark.unseen
   }
 
-  /** Lets go of those with one of the marks among the `count` oldest. */
-  settle(marks: number, count: number = this.#inFlight.size): void {
-    let index = 0
-    for (let left = count; left > 0; left--)
-      if ((this.#inFlight.at(index)!.mark & marks) === 0) index++
-      else this.unseen(this.#remove(index))
+  /** Lets go of those with one of the marks. `end`: only of those before it. */
+  settle(marks: number, end?: Operation): void {
+    for (let each = this.#inFlight.oldest; each !== end && each !== undefined; ) {
+      const { newer } = each
+      if ((each.mark & marks) !== 0) {
+        this.#remove(each)
+        this.unseen(each)
+      }
+      each = newer
+    }
   }
 
   protected ended(): void {
@@ -184,9 +187,14 @@ export abstract class Numbered extends Framing {
     else this.broken(operation)
   }
 
-  #remove(index: number): Operation {
-    const operation = this.#inFlight.remove(index)!
+  #abandonOldest(): void {
+    const oldest = this.#inFlight.oldest!
+    this.#remove(oldest)
+    this.abandon(oldest)
+  }
+
+  #remove(operation: Operation): void {
+    this.#inFlight.remove(operation)
     if (operation === this.sending) this.sending = undefined
-    return operation
   }
 }

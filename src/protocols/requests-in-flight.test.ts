@@ -79,62 +79,123 @@ test('tags beyond what a double counts exactly do no harm', () => {
   assert.equal(out, added)
 })
 
-test('requests come out in their order, whatever is taken out from among them', () => {
+test('requests come out in their order', () => {
   const command = fc.record({
-    kind: fc.constantFrom('push', 'push', 'push', 'shift', 'remove'),
-    index: fc.nat(20),
+    kind: fc.constantFrom('push', 'shift'),
+    count: fc.nat(200),
+    known: fc.boolean(),
   })
   fc.assert(
-    fc.property(fc.array(command, { maxLength: 300 }), commands => {
-      const requests = new RequestsInFlight<number>(16)
+    fc.property(fc.array(command, { maxLength: 50 }), commands => {
+      const requests = new RequestsInFlight<number>(300)
       const model: (number | undefined)[] = []
-      for (const [i, { kind, index }] of commands.entries()) {
-        if (kind === 'push') {
-          const request = index === 0 ? undefined : i
-          assert.equal(requests.push(request), model.length < 16)
-          if (model.length < 16) model.push(request)
-        } else if (kind === 'shift') assert.equal(requests.shift(), model.shift())
-        else if (index < model.length) assert.equal(requests.remove(index), model.splice(index, 1)[0])
-        assert.equal(requests.first, model[0])
-        assert.deepEqual(
-          Array.from({ length: requests.size }, (_, at) => requests.at(at)),
-          model,
-        )
+      for (const { kind, count, known } of commands) {
+        for (let i = 0; i < count; i++) {
+          if (kind === 'push') {
+            const request = known ? i : undefined
+            assert.equal(requests.push(request), model.length < 300)
+            if (model.length < 300) model.push(request)
+          } else assert.equal(requests.shift(), model.shift())
+        }
+        assert.deepEqual([requests.first, requests.size], [model[0], model.length])
       }
+      const rest: number[] = []
+      requests.drain(request => rest.push(request))
+      assert.deepEqual(
+        rest,
+        model.filter(request => request !== undefined),
+      )
     }),
     { numRuns: soak ? 20_000 : 500 },
   )
 })
 
-test('an answer finds the oldest request of its number', () => {
-  const requests = new NumberedRequests<string>(4)
-  for (const [number, name] of [
-    [7, 'a'],
-    [5, 'b'],
-    [7, 'c'],
-    [-1, 'd'],
-  ] as const)
-    assert.equal(requests.add(number, name), true)
-  assert.equal(requests.add(8, 'e'), false)
-  assert.deepEqual([requests.indexOf(7), requests.indexOf(7, 1), requests.indexOf(8)], [0, 2, -1])
-  assert.equal(requests.take(5), 'b')
-  assert.deepEqual([requests.take(7), requests.take(7), requests.take(7)], ['a', 'c', undefined])
-  assert.deepEqual(
-    [requests.has(-1), requests.get(-1), requests.numberAt(0), requests.size],
-    [true, 'd', -1, 1],
+test('requests are found by their numbers, and stay in their order, whatever is taken out from among them', () => {
+  const command = fc.record({
+    kind: fc.constantFrom('add', 'add', 'add', 'take', 'shift', 'remove'),
+    number: fc.constantFrom(-1, 0, 1, 2, 3, 2 ** 31, 2 ** 31 + 1, 2 ** 32, 2 ** 53, 2 ** 60),
+    index: fc.nat(200),
+    times: fc.nat(100),
+  })
+  fc.assert(
+    fc.property(fc.array(command, { maxLength: 60 }), commands => {
+      const requests = new NumberedRequests(200)
+      const model: Operation[] = []
+      const withNumber = (wanted: number) => model.filter(({ id }) => id === wanted)
+      for (const { kind, number, index, times } of commands) {
+        for (let i = 0; i < times; i++) {
+          const wanted = number + (index % 2 === 0 ? 0 : i)
+          if (kind === 'add') {
+            const request = new Operation()
+            assert.equal(requests.add(wanted, request), model.length < 200)
+            if (model.length < 200) model.push(request)
+          } else if (kind === 'take') {
+            const [first] = withNumber(wanted)
+            assert.equal(requests.take(wanted), first)
+            if (first !== undefined) model.splice(model.indexOf(first), 1)
+          } else if (kind === 'shift') assert.equal(requests.shift(), model.shift())
+          else if (index < model.length) requests.remove(model.splice(index, 1)[0]!)
+        }
+        assert.deepEqual(inOrder(requests), model)
+        assert.equal(requests.newest, model.at(-1))
+        const same: Operation[] = []
+        for (let each = requests.get(number); each !== undefined; each = requests.next(each)) same.push(each)
+        assert.deepEqual(same, withNumber(number))
+      }
+    }),
+    { numRuns: soak ? 5_000 : 200 },
   )
 })
 
+function inOrder(requests: NumberedRequests): Operation[] {
+  const list: Operation[] = []
+  for (let each = requests.oldest; each !== undefined; each = each.newer) list.push(each)
+  assert.equal(list.length, requests.size)
+  return list
+}
+
+test('one of thousands is taken out and another one added in constant time, whichever it is', () => {
+  const most = 4_096
+  const few = timeOfReplacing(new NumberedRequests(most), 64)
+  const many = timeOfReplacing(new NumberedRequests(most), most)
+  assert.ok(many < 8 * few + 20, `${many} ms with ${most}, ${few} ms with 64`)
+})
+
+/** Milliseconds: the best of five. */
+function timeOfReplacing(requests: NumberedRequests, size: number): number {
+  let next = 1
+  let best = Number.POSITIVE_INFINITY
+  for (; next <= size; next++) requests.add(next, new Operation())
+  for (let run = 0; run < 5; run++) {
+    const start = performance.now()
+    for (let i = 0; i < 50_000; i++) {
+      const operation = requests.take(next - size / 2)!
+      requests.add(next++, operation)
+      requests.take(-next)
+    }
+    best = Math.min(best, performance.now() - start)
+    while (requests.size > 0) requests.shift()
+    for (let i = 0; i < size; i++) requests.add(next++, new Operation())
+  }
+  return best
+}
+
 test('tables that share a tally are counted together, and give back what they no longer need', () => {
   const tally = new Tally()
-  const one = new RequestsInFlight<number>(1_000, tally)
-  const other = new NumberedRequests<number>(1_000, tally)
-  for (let i = 0; i < 512; i++) one.push(i)
-  other.add(1, 1)
-  assert.deepEqual([tally.bytes, one.bytes], [512 * 8 + 4 * 16, 512 * 8 + 4 * 16])
-  one.drain(() => {})
-  assert.equal(tally.bytes, 4 * 16)
-  other.take(1)
+  const one = new RequestsInFlight<number>(2_000, tally)
+  const other = new NumberedRequests(2_000, tally)
+  for (let i = 0; i < 2_000; i++) one.push(i)
+  assert.ok(tally.bytes >= 2_000 * 8)
+  while (one.size > 1) one.shift()
+  assert.ok(tally.bytes < 64 * 16, `${tally.bytes}`)
+  const before = tally.bytes
+  for (let i = 0; i < 2_000; i++) other.add(i, new Operation())
+  assert.ok(tally.bytes >= before + 2_000 * 8)
+  for (let i = 1; i < 2_000; i++) other.take(i)
+  assert.ok(tally.bytes < 2 * 64 * 16, `${tally.bytes}`)
+  assert.deepEqual([one.bytes, other.bytes], [tally.bytes, tally.bytes])
+  other.take(0)
   other.clear()
+  one.clear()
   assert.equal(tally.bytes, 0)
 })

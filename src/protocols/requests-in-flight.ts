@@ -1,10 +1,9 @@
 import type { Operation } from '../model/stream.ts'
 
-/** Slots that a table keeps when nothing is in flight: a connection may have thousands of channels. */
-const kept = 256
+/** Slots below which a table gives none back, so that a short pipeline allocates nothing again and again. */
+const kept = 64
 /** Slots that the first request gets. */
 const least = 4
-const noNumbers = new Float64Array(0)
 
 /** Bytes of the tables of a connection. */
 export class Tally {
@@ -12,19 +11,19 @@ export class Tally {
 }
 
 /**
- * The requests of a connection that have no answer yet, from the oldest to the newest. Here the answers come in the order
- * of the requests. A ring that grows up to its bound, so that it allocates nothing once it has grown.
+ * The requests of a connection that have no answer yet, where the answers come in their order. A ring that grows up to
+ * its bound, and becomes smaller with what is in it.
  */
 export class RequestsInFlight<T = Operation> {
   size = 0
   protected slots: (T | undefined)[] = []
-  protected readonly most: number
   protected readonly tally: Tally
+  readonly #most: number
   #head = 0
 
   /** `most`: further requests find no room. Tables that share a `tally` are counted together. */
   constructor(most: number, tally: Tally = new Tally()) {
-    this.most = most
+    this.#most = most
     this.tally = tally
   }
 
@@ -38,14 +37,9 @@ export class RequestsInFlight<T = Operation> {
     return this.size === 0 ? undefined : this.slots[this.#head]
   }
 
-  /** The one with `index` others before it. */
-  at(index: number): T | undefined {
-    return this.slots[this.slotOf(index)]
-  }
-
   /** False: there is no room. */
   push(request: T | undefined): boolean {
-    if (this.size === this.most) return false
+    if (this.size === this.#most) return false
     if (this.size === this.slots.length) this.resize(Math.max(least, 2 * this.size))
     this.slots[this.slotOf(this.size++)] = request
     return true
@@ -59,23 +53,8 @@ export class RequestsInFlight<T = Operation> {
     this.vacate(head)
     this.#head = (head + 1) & (this.slots.length - 1)
     this.size--
-    this.#rest()
-    return request
-  }
-
-  /** Takes out one from among the others: those on its shorter side move up. */
-  remove(index: number): T | undefined {
-    const request = this.at(index)
-    if (index < this.size / 2) {
-      for (let i = index; i > 0; i--) this.move(this.slotOf(i - 1), this.slotOf(i))
-      this.shift()
-      return request
-    }
-    const last = this.size - 1
-    for (let i = index; i < last; i++) this.move(this.slotOf(i + 1), this.slotOf(i))
-    this.vacate(this.slotOf(last))
-    this.size--
-    this.#rest()
+    const { length } = this.slots
+    if (length > kept && this.size < length / 4) this.resize(length / 2)
     return request
   }
 
@@ -97,10 +76,6 @@ export class RequestsInFlight<T = Operation> {
     return (this.#head + index) & (this.slots.length - 1)
   }
 
-  protected move(from: number, to: number): void {
-    this.slots[to] = this.slots[from]
-  }
-
   protected vacate(slot: number): void {
     this.slots[slot] = undefined
   }
@@ -108,68 +83,162 @@ export class RequestsInFlight<T = Operation> {
   /** `length`: 0 or a power of two. */
   protected resize(length: number): void {
     const slots = new Array<T | undefined>(length).fill(undefined)
-    for (let i = 0; i < this.size; i++) slots[i] = this.at(i)
+    for (let i = 0; i < this.size; i++) slots[i] = this.slots[this.slotOf(i)]
     this.tally.bytes += (length - this.slots.length) * 8
     this.slots = slots
     this.#head = 0
   }
-
-  #rest(): void {
-    if (this.size === 0 && this.slots.length > kept) this.resize(0)
-  }
 }
 
-/** Requests whose answers name them by a number, in whatever order they come. */
-export class NumberedRequests<T = Operation> extends RequestsInFlight<T> {
-  #numbers = noNumbers
+/** A request that a table finds by its number: what it has for the table. */
+export interface Numbered<T> {
+  id: number
+  /** The requests before and behind it. */
+  older: T | undefined
+  newer: T | undefined
+  /** The next one at its place of the table, in a circle; undefined: it is in no table. */
+  chain: T | undefined
+}
+
+/** Of this process: who chooses numbers must not choose their place. */
+const seed = Math.floor(Math.random() * 2 ** 32)
+
+/**
+ * The requests of a connection whose answers name them by a number, from the oldest to the newest. Each is found, added
+ * and taken out in constant time. A number may be there repeatedly. While a request is in it, it is in no other table.
+ */
+export class NumberedRequests<T extends Numbered<T> = Operation> {
+  size = 0
+  protected readonly most: number
+  oldest: T | undefined = undefined
+  newest: T | undefined = undefined
+  /** Of those at each place the newest one, whose `chain` is the oldest. */
+  #places: (T | undefined)[] = []
+  readonly #tally: Tally
+
+  /** As for `RequestsInFlight`. */
+  constructor(most: number, tally: Tally = new Tally()) {
+    this.most = most
+    this.#tally = tally
+  }
+
+  get bytes(): number {
+    return this.#tally.bytes
+  }
+
+  get isFull(): boolean {
+    return this.size === this.most
+  }
 
   /** False: there is no room. */
   add(number: number, request: T): boolean {
-    if (!this.push(request)) return false
-    this.#numbers[this.slotOf(this.size - 1)] = number
+    if (this.isFull) return false
+    if (this.size === this.#places.length) this.#resize(Math.max(least, 2 * this.size))
+    request.id = number
+    request.older = this.newest
+    if (this.newest === undefined) this.oldest = request
+    else this.newest.newer = request
+    this.newest = request
+    this.#chain(request)
+    this.size++
     return true
   }
 
-  numberAt(index: number): number {
-    return this.#numbers[this.slotOf(index)]!
-  }
-
-  /** Index of the oldest request of that number, not before `from`; -1: there is none. */
-  indexOf(number: number, from = 0): number {
-    for (let i = from; i < this.size; i++) if (this.numberAt(i) === number) return i
-    return -1
-  }
-
   has(number: number): boolean {
-    return this.indexOf(number) >= 0
+    return this.get(number) !== undefined
   }
 
+  /** The oldest one of that number. */
   get(number: number): T | undefined {
-    const index = this.indexOf(number)
-    return index < 0 ? undefined : this.at(index)
+    const last = this.size === 0 ? undefined : this.#places[this.#placeOf(number)]
+    return last === undefined ? undefined : behind(last, last, number)
+  }
+
+  /** The next one of its number. */
+  next(request: T): T | undefined {
+    const last = this.#places[this.#placeOf(request.id)]!
+    return request === last ? undefined : behind(request, last, request.id)
   }
 
   take(number: number): T | undefined {
-    const index = this.indexOf(number)
-    return index < 0 ? undefined : this.remove(index)
+    const request = this.get(number)
+    if (request !== undefined) this.remove(request)
+    return request
   }
 
-  protected override move(from: number, to: number): void {
-    this.#numbers[to] = this.#numbers[from]!
-    super.move(from, to)
+  /** Takes out the oldest one. */
+  shift(): T | undefined {
+    const { oldest } = this
+    if (oldest !== undefined) this.remove(oldest)
+    return oldest
   }
 
-  protected override resize(length: number): void {
-    const numbers = new Float64Array(length)
-    for (let i = 0; i < this.size; i++) numbers[i] = this.numberAt(i)
-    this.tally.bytes += (length - this.#numbers.length) * 8
-    this.#numbers = numbers
-    super.resize(length)
+  /** Takes out one that is in the table. */
+  remove(request: T): void {
+    const { older, newer } = request
+    if (older === undefined) this.oldest = newer
+    else older.newer = newer
+    if (newer === undefined) this.newest = older
+    else newer.older = older
+    request.older = undefined
+    request.newer = undefined
+    this.#unchain(request)
+    this.size--
+    const { length } = this.#places
+    if (length > kept && this.size < length / 4) this.#resize(length / 2)
+  }
+
+  /** Takes out all of them, the oldest first. */
+  drain(take: (request: T) => void): void {
+    for (let request = this.shift(); request !== undefined; request = this.shift()) take(request)
+  }
+
+  /** Gives back the memory of the places. There is nothing in flight any more. */
+  clear(): void {
+    this.#resize(0)
+  }
+
+  #placeOf(number: number): number {
+    const hash = Math.imul(number ^ seed, 0x9e3779b1)
+    return Math.imul(hash ^ (hash >>> 15), 0x85ebca6b) >>> (Math.clz32(this.#places.length) + 1)
+  }
+
+  #chain(request: T): void {
+    const place = this.#placeOf(request.id)
+    const last = this.#places[place]
+    request.chain = last === undefined ? request : last.chain
+    if (last !== undefined) last.chain = request
+    this.#places[place] = request
+  }
+
+  #unchain(request: T): void {
+    const place = this.#placeOf(request.id)
+    const last = this.#places[place]!
+    let before = last
+    while (before.chain !== request) before = before.chain!
+    if (before === request) this.#places[place] = undefined
+    else if (request === last) this.#places[place] = before
+    before.chain = request.chain
+    request.chain = undefined
+  }
+
+  /** `length`: 0 or a power of two. */
+  #resize(length: number): void {
+    this.#tally.bytes += (length - this.#places.length) * 8
+    this.#places = new Array<T | undefined>(length).fill(undefined)
+    for (let request = this.oldest; request !== undefined; request = request.newer) this.#chain(request)
   }
 }
 
-/** Requests whose numbers rise, so that there may be many. They are answered one by one, or all up to a number. */
-export class RisingRequests<T = Operation> extends NumberedRequests<T> {
+/** The first one of that number behind `request` in its circle, and not behind `last`. */
+function behind<T extends Numbered<T>>(request: T, last: T, number: number): T | undefined {
+  let each = request.chain!
+  while (each.id !== number && each !== last) each = each.chain!
+  return each.id === number ? each : undefined
+}
+
+/** Requests whose numbers rise. They are answered one by one, or all up to a number. */
+export class RisingRequests<T extends Numbered<T> = Operation> extends NumberedRequests<T> {
   /** Takes out one that has to make room for that of `number`. To be called until there is none. */
   crowdedOut(number: number): T | undefined {
     return this.takeUpTo(number - this.most)
@@ -177,22 +246,12 @@ export class RisingRequests<T = Operation> extends NumberedRequests<T> {
 
   /** False where there is no room, or where the number is no later one than all before. */
   override add(number: number, request: T): boolean {
-    if (this.size > 0 && number <= this.numberAt(this.size - 1)) return false
+    if (this.newest !== undefined && number <= this.newest.id) return false
     return super.add(number, request)
   }
 
   /** Takes out the oldest of those whose number is not above `number`. */
   takeUpTo(number: number): T | undefined {
-    return this.size > 0 && this.numberAt(0) <= number ? this.shift() : undefined
-  }
-
-  override indexOf(number: number): number {
-    let low = 0
-    for (let high = this.size; low < high; ) {
-      const middle = (low + high) >>> 1
-      if (this.numberAt(middle) < number) low = middle + 1
-      else high = middle
-    }
-    return low < this.size && this.numberAt(low) === number ? low : -1
+    return this.oldest !== undefined && this.oldest.id <= number ? this.shift() : undefined
   }
 }

@@ -388,11 +388,11 @@ export class Conversation {
 
 /** The oldest of those published to a destination that has to be routed, and did not fail yet. */
 function returnedOf(published: RisingRequests, destination: string): Operation | undefined {
-  for (let i = 0; i < Math.min(returnable, published.size); i++) {
-    const operation = published.at(i)!
-    const { call, mark } = operation
+  let looks = 0
+  for (let each = published.oldest; each !== undefined && looks < returnable; each = each.newer, looks++) {
+    const { call, mark } = each
     if ((mark & mandatory) === 0 || call.error !== '') continue
-    if (call.attributes.get('messaging.destination.name') === destination) return operation
+    if (call.attributes.get('messaging.destination.name') === destination) return each
   }
   return undefined
 }

@@ -76,7 +76,7 @@ export class DnsStream extends Framing {
   protected ended(): void {
     const { errno } = this.connection
     const broken = errnoTypes.get(errno) ?? brokenOff(errno)
-    while (this.lookups.size > 0) this.failFirst(errno === 0 && !this.isStream ? 'timeout' : broken)
+    while (this.lookups.size > 0) this.failOldest(errno === 0 && !this.isStream ? 'timeout' : broken)
   }
 
   protected piece(flow: ByteFlow): void {
@@ -91,7 +91,8 @@ export class DnsStream extends Framing {
   }
 
   protected release(): void {
-    while (this.lookups.size > 0) this.connection.release(this.remove(0))
+    this.unanswered.delete(this)
+    this.lookups.drain(operation => this.connection.release(operation))
   }
 
   private get isStream(): boolean {
@@ -174,8 +175,8 @@ export class DnsStream extends Framing {
   private ask(flow: ByteFlow, size: number): void {
     this.unanswered.giveUpOld(flow.nowNs)
     const hash = questionHash()
-    if (this.find(hash) >= 0) return
-    if (this.lookups.size === most) this.giveUpFirst(flow.nowNs)
+    if (this.find(hash) !== undefined) return
+    if (this.lookups.isFull) this.giveUpOldest(flow.nowNs)
     const operation = this.connection.begin(flow)
     if (operation === undefined) return
     operation.mark = hash
@@ -187,9 +188,9 @@ export class DnsStream extends Framing {
   }
 
   private answer(flow: ByteFlow, size: number): void {
-    const index = this.find(message.questions === 0 ? 0 : questionHash())
-    if (index < 0) return
-    const operation = this.remove(index)
+    const operation = this.find(message.questions === 0 ? 0 : questionHash())
+    if (operation === undefined) return
+    this.remove(operation)
     this.good()
     operation.responseBytes = size
     operation.responseNs = flow.startNs
@@ -198,35 +199,36 @@ export class DnsStream extends Framing {
     this.connection.end(operation)
   }
 
-  /** The lookup that the message is about; `hash` 0: whatever it asks for. -1: none. */
-  private find(hash: number): number {
+  /** The lookup that the message is about; `hash` 0: whatever it asks for. */
+  private find(hash: number): Operation | undefined {
     const { lookups } = this
-    for (let i = lookups.indexOf(message.id); i >= 0; i = lookups.indexOf(message.id, i + 1))
-      if (hash === 0 || lookups.at(i)!.mark === hash) return i
-    return -1
+    let lookup = lookups.get(message.id)
+    while (lookup !== undefined && hash !== 0 && lookup.mark !== hash) lookup = lookups.next(lookup)
+    return lookup
   }
 
   /** Ends the lookups that have waited too long. */
   giveUpOld(nowNs: number): void {
-    while (this.lookups.size > 0 && nowNs - this.lookups.first!.startNs > longestNs) this.giveUpFirst(nowNs)
+    const { lookups } = this
+    while (lookups.size > 0 && nowNs - lookups.oldest!.startNs > longestNs) this.giveUpOldest(nowNs)
   }
 
-  private giveUpFirst(nowNs: number): void {
-    const operation = this.lookups.first!
+  private giveUpOldest(nowNs: number): void {
+    const operation = this.lookups.oldest!
     operation.endNs = Math.min(operation.startNs + longestNs, nowNs)
-    this.failFirst('timeout')
+    this.failOldest('timeout')
   }
 
-  private failFirst(error: string): void {
-    const operation = this.remove(0)
+  private failOldest(error: string): void {
+    const operation = this.lookups.oldest!
+    this.remove(operation)
     this.telling.describeEnd(operation.call, error)
     this.connection.end(operation)
   }
 
-  private remove(index: number): Operation {
-    const operation = this.lookups.remove(index)!
+  private remove(operation: Operation): void {
+    this.lookups.remove(operation)
     if (this.lookups.size === 0) this.unanswered.delete(this)
-    return operation
   }
 }
 

@@ -1,11 +1,15 @@
 import type { Operation } from '../../model/stream.ts'
 import type { KeptHead } from '../http1/kept-heads.ts'
-import type { RisingRequests } from '../requests-in-flight.ts'
+import type { NumberedRequests } from '../requests-in-flight.ts'
 import { Said } from './fields.ts'
 
 /** A request of HTTP/2 whose response is not whole yet. Used again. */
 export class OpenStream {
   id = 0
+  /** For the table. */
+  older: OpenStream | undefined = undefined
+  newer: OpenStream | undefined = undefined
+  chain: OpenStream | undefined = undefined
   operation!: Operation
   head!: KeptHead
   hasPath = false
@@ -26,7 +30,7 @@ export class OpenStream {
 }
 
 /** Streams that are open, by number: a client's numbers are odd and rise. */
-export type StreamTable = RisingRequests<OpenStream>
+export type StreamTable = NumberedRequests<OpenStream>
 
 /** The first `most` streams that `wanted` says yes to, by number. Makes a list: not for each message. */
 export function selectStreams(
@@ -35,9 +39,7 @@ export function selectStreams(
   most = Number.POSITIVE_INFINITY,
 ): OpenStream[] {
   const list: OpenStream[] = []
-  for (let i = 0; i < streams.size && list.length < most; i++) {
-    const stream = streams.at(i)!
-    if (wanted(stream)) list.push(stream)
-  }
+  for (let each = streams.oldest; each !== undefined && list.length < most; each = each.newer)
+    if (wanted(each)) list.push(each)
   return list
 }

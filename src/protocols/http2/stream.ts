@@ -1,6 +1,6 @@
 import type { ByteFlow } from '../../lib/byte-flow.ts'
 import type { StreamConnection, StreamDecoder } from '../../model/stream.ts'
-import { RisingRequests } from '../requests-in-flight.ts'
+import { NumberedRequests } from '../requests-in-flight.ts'
 import type { Http2Calls } from './calls.ts'
 import { Ending } from './ending.ts'
 import { fields, grpcStatusOf, isTrailer, Said, saysGrpc, statusOf } from './fields.ts'
@@ -33,7 +33,7 @@ export class Http2Stream implements StreamDecoder {
   private readonly connection: StreamConnection
   private readonly request: Way
   private readonly response: Way
-  private readonly streams: StreamTable = new RisingRequests(maxStreams)
+  private readonly streams: StreamTable = new NumberedRequests(maxStreams)
   /** The newest stream of the client. */
   private newest = 0
   /** The client's preface was there. */
@@ -334,8 +334,8 @@ export class Http2Stream implements StreamDecoder {
     this.newest = frame.stream
     way.begun = this.connection.begin(flow)
     if (way.begun === undefined) return
-    if (this.streams.size >= maxStreams && this.missedRequests) this.abandonAll()
-    if (this.streams.size >= maxStreams) {
+    if (this.streams.isFull && this.missedRequests) this.abandonAll()
+    if (this.streams.isFull) {
       this.connection.abandon(way.begun)
       way.begun = undefined
     } else {

@@ -242,7 +242,7 @@ export class MqttStream extends BrokerStream<Side> {
   }
 
   private ask(type: number, flow: ByteFlow, id: number): void {
-    if (this.requests.size === maxWaiting || this.requests.has(id)) return
+    if (this.requests.isFull || this.requests.has(id)) return
     const operation = this.begin(
       flow,
       type === packet.subscribe ? operations.subscribe : operations.unsubscribe,

@@ -45,7 +45,7 @@ export class Waiting {
     operation.endNs = nowNs
     const same = this.requests.take(key)
     if (same !== undefined) this.end(same, 'no_response', nowNs)
-    if (this.requests.size === most) this.crowdedOut(this.requests.shift()!)
+    if (this.requests.isFull) this.crowdedOut(this.requests.shift()!)
     this.requests.add(key, operation)
   }
 
@@ -81,11 +81,16 @@ export class Waiting {
   /** The server refuses what was published to this destination. */
   refused(destination: string, error: string, nowNs: number): void {
     const { requests } = this
-    for (let i = 0; i < requests.size; ) {
-      const { call } = requests.at(i)!
-      if (call.kind === SpanKind.client && call.attributes.get('messaging.destination.name') === destination)
-        this.end(requests.remove(i)!, error, nowNs)
-      else i++
+    for (let each = requests.oldest; each !== undefined; ) {
+      const { call, newer } = each
+      if (
+        call.kind === SpanKind.client &&
+        call.attributes.get('messaging.destination.name') === destination
+      ) {
+        requests.remove(each)
+        this.end(each, error, nowNs)
+      }
+      each = newer
     }
   }
 
@@ -94,9 +99,14 @@ export class Waiting {
     if (nowNs - this.expiredNs < patienceNs / 4) return
     this.expiredNs = nowNs
     const { requests } = this
-    for (let i = 0; i < requests.size; )
-      if (nowNs - requests.at(i)!.startNs < patienceNs) i++
-      else this.end(requests.remove(i)!, 'timeout', nowNs)
+    for (let each = requests.oldest; each !== undefined; ) {
+      const { newer } = each
+      if (nowNs - each.startNs >= patienceNs) {
+        requests.remove(each)
+        this.end(each, 'timeout', nowNs)
+      }
+      each = newer
+    }
   }
 
   /** The connection ended by this `error.type`. */

@@ -408,7 +408,7 @@ export class PostgresStream extends SqlStream {
   private copyIn(): void {
     if (this.requests.kind !== execute) return
     this.copying = true
-    while (this.requests.kindAt(1) === sync) this.requests.remove(1)
+    while (this.requests.kindAt(1) === sync) this.requests.removeSecond()
   }
 
   private readStatus(bytes: Buffer, at: number, end: number): void {

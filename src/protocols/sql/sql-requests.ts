@@ -51,11 +51,16 @@ export class SqlRequests extends RequestsInFlight {
     return first
   }
 
-  protected override move(from: number, to: number): void {
-    this.#textBytes += this.#statements[from]!.text.length - this.#statements[to]!.text.length
-    this.#kinds[to] = this.#kinds[from]!
-    this.#statements[to] = this.#statements[from]!
-    super.move(from, to)
+  /** Takes out the second one, which has no operation. */
+  removeSecond(): void {
+    const first = this.slotOf(0)
+    const second = this.slotOf(1)
+    const statement = this.#statements[second]!
+    this.#kinds[second] = this.#kinds[first]!
+    this.#statements[second] = this.#statements[first]!
+    this.#statements[first] = statement
+    this.slots[second] = this.slots[first]
+    this.shift()
   }
 
   protected override vacate(slot: number): void {
