@@ -184,8 +184,8 @@ export interface StreamConnection {
  * What it keeps is bounded, whatever comes.
  */
 export interface StreamDecoder extends FlowReader {
-  /** Bytes that it keeps beside operations and a fixed part. Constant time: it is asked after each call. None: nothing. */
-  readonly bytes?: number
+  /** Bytes that it keeps beside operations and a fixed part. Constant time: it is asked after each call. */
+  readonly bytes: number
   /** The connection ended: each operation that is under way is to be ended or abandoned. */
   close(): void
   /**

@@ -48,6 +48,8 @@ export abstract class Framing implements StreamDecoder {
     this.ended()
   }
 
+  abstract get bytes(): number
+
   /** A whole message was well formed. */
   good(): void {
     this.#faults = 0

@@ -38,6 +38,10 @@ export abstract class InOrder extends Framing {
     this.#unseen = connection.joined
   }
 
+  get bytes(): number {
+    return this.#requests.bytes
+  }
+
   /** The request that the next response answers. */
   get first(): Operation | undefined {
     return this.expects ? this.#requests.first : undefined

@@ -39,6 +39,10 @@ export abstract class Numbered extends Framing {
     super(connection, connection.joined ? joinedPatience : patience)
   }
 
+  get bytes(): number {
+    return this.#inFlight.bytes
+  }
+
   /** When the server spoke last; 0: never. */
   protected get spokeNs(): number {
     return this.#spoken?.nowNs ?? 0

@@ -5,8 +5,7 @@ import { test } from 'node:test'
 import { block, frame } from '../../test/helpers/http2-bytes.ts'
 import { MemoryGovernor } from '../lib/memory-governor.ts'
 import { type Operation, Segment } from '../model/stream.ts'
-import { http2 } from '../protocols/http2.ts'
-import { redis } from '../protocols/redis.ts'
+import { protocols } from '../protocols/index.ts'
 import type { OperationSink } from './operation-pool.ts'
 import { Streams, type StreamsOptions } from './streams.ts'
 
@@ -35,7 +34,11 @@ class Host implements OperationSink {
   #now = 1e9
 
   constructor(given: StreamsOptions = {}) {
-    this.streams = new Streams([http2.create(options), redis.create(options)], this, given)
+    this.streams = new Streams(
+      protocols.map(unit => unit.create(options)),
+      this,
+      given,
+    )
   }
 
   begin(): void {}
@@ -269,3 +272,61 @@ test('what ends faster than it is told of has a bound in bytes', () => {
   assert.equal(host.streams.bytes, 0)
   assert.equal(host.streams.underWay, 0)
 })
+
+/** A request and its answer, which name the request by a number at these places. */
+const numbered = (ask: string, askAt: number, answer: string, answerAt: number, write: 'BE' | 'LE' | '16') =>
+  [
+    [ask, askAt],
+    [answer, answerAt],
+  ].map(([hex, at]) => (number: number) => {
+    const bytes = Buffer.from(hex as string, 'hex')
+    if (write === 'BE') bytes.writeInt32BE(number, at as number)
+    else if (write === 'LE') bytes.writeInt32LE(number, at as number)
+    else bytes.writeUInt16BE(number, at as number)
+    return bytes
+  })
+
+const inOrder = (ask: string, answer: string) => [ask, answer].map(text => () => Buffer.from(text))
+
+/** Requests of each protocol that may be sent before there are answers, and the answers. */
+const exchanges = {
+  kafka: numbered('0000000f0012000000000000000161616161ff', 8, '0000000a00000000000000000000', 4, 'BE'),
+  mongodb: numbered(
+    '2a0000000000000000000000dd0700000000000000150000000270696e67000200000078000000000000',
+    4,
+    '260000000900000000000000dd070000000000000011000000016f6b00000000000000f03f00',
+    8,
+    'LE',
+  ),
+  dns: numbered(
+    '1406010000010000000000000357656204746573740000010001',
+    0,
+    '1406858000010001000000000357656204746573740000010001c00c000100010000000000040a010203',
+    0,
+    '16',
+  ),
+  redis: inOrder(get.toString(), value.toString()),
+  memcached: inOrder('get a\r\n', 'END\r\n'),
+  http1: inOrder('GET / HTTP/1.1\r\nHost: a\r\n\r\n', 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'),
+}
+
+for (const [protocol, [ask, answer]] of Object.entries(exchanges)) {
+  test(`${protocol}: what finds the requests in flight is counted, and goes with them`, () => {
+    const host = new Host({ maxBytes: 64 * Mi })
+    const held = () => host.streams.bytes - host.streams.requestBytes
+    const count = 1_000
+    for (let i = 0; i < 2; i++) {
+      host.call(1, 1, protocol, ask!(i), true)
+      host.call(1, 1, protocol, answer!(i), false)
+    }
+    assert.equal(host.streams.underWay, 0)
+    const before = held()
+    for (let i = 0; i < count; i++) host.call(1, 1, protocol, ask!(i), true)
+    assert.equal(host.streams.underWay, count)
+    const most = held() - before
+    assert.ok(most >= 8 * count, `${most}`)
+    for (let i = 1; i < count; i++) host.call(1, 1, protocol, answer!(i), false)
+    assert.equal(host.streams.underWay, 1)
+    assert.ok(held() - before < most / 4, `${held() - before} of ${most}`)
+  })
+}

@@ -467,7 +467,7 @@ class Stream extends Tenant implements StreamConnection {
   private settleBytes(): void {
     const bytes = this.over
       ? overBytes
-      : streamBytes + (this.decoder.bytes ?? 0) + this.requests.kept + this.responses.kept
+      : streamBytes + this.decoder.bytes + this.requests.kept + this.responses.kept
     if (bytes === this.ownBytes) return
     this.pool.room.grow(this, bytes - this.ownBytes)
     this.ownBytes = bytes
@@ -485,5 +485,10 @@ function isUnfinished({ responseNs, call }: Operation): boolean {
 }
 
 /** Reads nothing. */
-const blind: StreamDecoder = { read: flow => flow.skip(flow.end - flow.at), lost: () => {}, close: () => {} }
+const blind: StreamDecoder = {
+  bytes: 0,
+  read: flow => flow.skip(flow.end - flow.at),
+  lost: () => {},
+  close: () => {},
+}
 const blindFlow = new ByteFlow(true, blind)

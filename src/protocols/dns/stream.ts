@@ -73,6 +73,10 @@ export class DnsStream extends Framing {
     this.unanswered = unanswered
   }
 
+  get bytes(): number {
+    return this.lookups.bytes
+  }
+
   protected ended(): void {
     const { errno } = this.connection
     const broken = errnoTypes.get(errno) ?? brokenOff(errno)

@@ -4,7 +4,7 @@ import { KeptHead, KeptHeads } from './kept-heads.ts'
 import type { Message } from './message.ts'
 
 /** Bytes of a pending request without its head (measured). */
-const pendingBytes = 100
+export const pendingBytes = 100
 /** Stands for the head of a request that nothing will be told of. */
 const none = new KeptHead()
 
@@ -54,7 +54,7 @@ export class Http1Requests {
     const { operation, head } = pending
     if (operation === undefined) return
     this.heads.append(head, bytes, start, end)
-    operation.kept = pendingBytes + head.memory
+    operation.kept = head.memory
     connection.weigh(operation)
   }
 
@@ -64,7 +64,7 @@ export class Http1Requests {
     if (operation === undefined) return
     readTraceHeaders(head.bytes, 0, head.length, operation.context)
     this.heads.shorten(head, this.captureBytes)
-    operation.kept = pendingBytes + head.memory
+    operation.kept = head.memory
     connection.asked(operation)
   }
 

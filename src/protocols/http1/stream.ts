@@ -2,7 +2,7 @@ import type { ByteFlow } from '../../lib/byte-flow.ts'
 import type { StreamConnection, StreamDecoder } from '../../model/stream.ts'
 import { RequestsInFlight } from '../requests-in-flight.ts'
 import { endsChunks, Line, Message, Part, requestStart, responseStart, Start } from './message.ts'
-import type { Http1Requests, Pending } from './requests.ts'
+import { type Http1Requests, type Pending, pendingBytes } from './requests.ts'
 
 /** Requests in flight on one connection. */
 const mostRequests = 1_024
@@ -75,6 +75,10 @@ export class Http1Stream implements StreamDecoder {
         break
     }
     if (!this.unsynced) flow.broken = false
+  }
+
+  get bytes(): number {
+    return this.pending.bytes + this.pending.size * pendingBytes
   }
 
   close(): void {
