@@ -28,9 +28,9 @@ const askNs = 300e9
 /** Part of the memory of tables that connections and their requests may have, and what that is by default. */
 const share = 3 / 8
 const usualBytes = 24 * 2 ** 20
-/** Bytes of a connection (measured), and of one that is no longer looked at. */
-const streamBytes = 1_500
-const overBytes = 700
+/** Bytes of a connection (measured, with the largest of most decoders), and of one that is no longer looked at. */
+const streamBytes = 1_560
+const overBytes = 400
 /** Part of the connections that give way at a time where there are too many. */
 const turnPart = 1 / 64
 /** Requests of a connection that are ended at a time when it closes. */

@@ -44,7 +44,7 @@ export class Content {
 const mostWaiting = 2_048
 const mostConsumers = 256
 /** Bytes of a channel, and of a consumer without its texts (measured). */
-const channelBytes = 1_000
+const channelBytes = 750
 const consumerBytes = 200
 /** Requests of a channel that wait for their answers: clients send one at a time. */
 const mostAsked = 64

@@ -4,7 +4,7 @@ import { KeptHead, KeptHeads } from './kept-heads.ts'
 import type { Message } from './message.ts'
 
 /** Bytes of a pending request without its head (measured). */
-export const pendingBytes = 100
+export const pendingBytes = 80
 /** Stands for the head of a request that nothing will be told of. */
 const none = new KeptHead()
 

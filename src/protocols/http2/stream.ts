@@ -20,7 +20,7 @@ const doubtNs = 1e9
 /** Streams that one frame may end. */
 const mostAtOnce = 128
 /** Bytes of what it has more than other protocols' decoders (measured). */
-const fixedBytes = 2_000
+const fixedBytes = 1_800
 /** What a gRPC message begins with: whether it is compressed, and its length. */
 const prefixBytes = 5
 
@@ -396,6 +396,7 @@ export class Http2Stream implements StreamDecoder {
       return
     }
     const stream = this.calls.open(id, begun, this.connection)
+    // No other one was added since `begin` saw that there is room.
     this.streams.add(id, stream)
     this.connection.asked(begun)
   }
