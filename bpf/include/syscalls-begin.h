@@ -71,19 +71,10 @@ static __always_inline bool read_ends(struct state_change *ctx, u8 ends[32])
 	return !read_kernel(ends, 32, (void *)ctx + 39);
 }
 
-/* The state may change in an interrupt of a program of the thread. */
-static __always_inline u64 holder_of_state(void)
-{
-	return ~bpf_get_current_pid_tgid();
-}
-
 /* A descriptor's own call changes the state of its socket: it is a TCP socket, and these are its ends. */
 static __always_inline void on_own_state(struct state_change *ctx, struct svc_syscall_call *call, u64 id,
 					 const u8 ends[32])
 {
-	struct work *w = work_for(holder_of_state());
-	if (!w)
-		return;
 	struct svc_syscall_key key = key_of(id, call->fd);
 	struct svc_syscall_connection made = {};
 	made.id = number_of(key);
@@ -126,9 +117,8 @@ static __always_inline void on_connected(struct state_change *ctx, bool failed, 
 static __always_inline void on_shut(struct state_change *ctx, u64 id, const u8 ends[32])
 {
 	struct closing *closing = bpf_map_lookup_elem(&closings, &id);
-	struct work *w = work_for(holder_of_state());
 	u64 now = bpf_ktime_get_ns();
-	if (!closing || !closing->id || !w || now - closing->time > CLOSE_NS)
+	if (!closing || !closing->id || now - closing->time > CLOSE_NS)
 		return;
 	if (closing->local_port && closing->local_port != ctx->local_port)
 		return;
@@ -143,10 +133,11 @@ static __always_inline void on_shut(struct state_change *ctx, u64 id, const u8 e
 	closing->id = 0;
 	__builtin_memcpy(record.local_address, ends, 16);
 	__builtin_memcpy(record.peer_address, ends + 16, 16);
-	put(ctx, w, &record, sizeof(record));
+	put(ctx, &record, sizeof(record));
 }
 
-static __always_inline int on_state(struct state_change *ctx)
+SEC("tracepoint/sock/inet_sock_set_state")
+int svc_state(struct state_change *ctx)
 {
 	u64 id = bpf_get_current_pid_tgid();
 	u8 ends[32];
@@ -171,20 +162,12 @@ static __always_inline int on_state(struct state_change *ctx)
 	return 0;
 }
 
-SEC("tracepoint/sock/inet_sock_set_state")
-int svc_state(struct state_change *ctx)
-{
-	int result = on_state(ctx);
-	give_back(holder_of_state());
-	return result;
-}
-
 /* A thread that is started for a request works for it. */
-static __always_inline int on_thread(struct new_task *ctx)
+SEC("tracepoint/task/task_newtask")
+int svc_thread(struct new_task *ctx)
 {
 	u64 id = bpf_get_current_pid_tgid();
-	struct work *w = work_of();
-	if (!w || !(ctx->flags & CLONE_THREAD) || is_self(id))
+	if (!(ctx->flags & CLONE_THREAD) || is_self(id))
 		return 0;
 	struct svc_thread record = {
 		.kind = svc_kind_thread,
@@ -192,12 +175,6 @@ static __always_inline int on_thread(struct new_task *ctx)
 		.parent = id,
 		.tid = ctx->pid,
 	};
-	put(ctx, w, &record, sizeof(record));
+	put(ctx, &record, sizeof(record));
 	return 0;
-}
-
-SEC("tracepoint/task/task_newtask")
-int svc_thread(struct new_task *ctx)
-{
-	return ended(on_thread(ctx));
 }

@@ -72,7 +72,7 @@ static __always_inline bool begin(struct work *w, struct svc_syscall_connection 
 		c->direction = direction;
 		c->turn = 0;
 	}
-	describe(w, c, direction, w->time);
+	describe(&w->segment, c, direction, w->time);
 	c->position[direction] += w->left;
 	/* What goes by while its port is excluded is told as a gap when it is observed again. */
 	if (excluded(c->role == svc_syscall_role_server ? c->local_port : c->peer_port))

@@ -12,12 +12,8 @@ static __always_inline void forget_fd(void *ctx, u64 id, u32 fd)
 		bpf_map_delete_elem(&others, &key);
 		return;
 	}
-	if (c->state == svc_syscall_state_followed) {
-		struct work *w = work_of();
-		if (w)
-			put_closed(ctx, w, c);
-		ended(0);
-	}
+	if (c->state == svc_syscall_state_followed)
+		put_closed(ctx, c);
 	bpf_map_delete_elem(&connections, &key);
 }
 
@@ -68,25 +64,19 @@ int svc_again_enter_close(struct enter *ctx)
 }
 
 /* Servers that have shut their side answer no more; clients may still read, unless both sides are shut. */
-static __always_inline int on_enter_shutdown(struct enter *ctx)
+SEC("tracepoint/syscalls/sys_enter_shutdown")
+int svc_enter_shutdown(struct enter *ctx)
 {
 	u64 id = bpf_get_current_pid_tgid();
-	struct work *w = work_of();
 	u32 how = ctx->arguments[1];
-	if (!w || how == SHUT_RD || is_self(id))
+	if (how == SHUT_RD || is_self(id))
 		return 0;
 	expect_ends(id, ctx->arguments[0]);
 	struct svc_syscall_key key = key_of(id, ctx->arguments[0]);
 	struct svc_syscall_connection *c = bpf_map_lookup_elem(&connections, &key);
 	if (c && c->state == svc_syscall_state_followed && (c->role == svc_syscall_role_server || how == SHUT_RDWR))
-		put_closed(ctx, w, c);
+		put_closed(ctx, c);
 	return 0;
-}
-
-SEC("tracepoint/syscalls/sys_enter_shutdown")
-int svc_enter_shutdown(struct enter *ctx)
-{
-	return ended(on_enter_shutdown(ctx));
 }
 
 /* The second descriptor is replaced. The new one is recognised by what goes over it. */
@@ -114,8 +104,7 @@ int svc_enter_dup3(struct enter *ctx)
 static __always_inline void sweep(void *ctx, u64 id, u32 first, u32 last)
 {
 	u32 pid = id >> 32;
-	struct work *w = work_of();
-	if (!w || !bpf_map_lookup_elem(&owners, &pid))
+	if (!bpf_map_lookup_elem(&owners, &pid))
 		return;
 	struct svc_syscall_sweep record = {
 		.kind = svc_syscall_kind_sweep,
@@ -124,7 +113,7 @@ static __always_inline void sweep(void *ctx, u64 id, u32 first, u32 last)
 		.first = first,
 		.last = last,
 	};
-	put(ctx, w, &record, sizeof(record));
+	put(ctx, &record, sizeof(record));
 }
 
 SEC("tracepoint/syscalls/sys_enter_close_range")
@@ -133,7 +122,7 @@ int svc_enter_close_range(struct enter *ctx)
 	u64 id = bpf_get_current_pid_tgid();
 	if (!is_self(id))
 		sweep(ctx, id, ctx->arguments[0], ctx->arguments[1]);
-	return ended(0);
+	return 0;
 }
 
 SEC("tracepoint/sched/sched_process_exit")
@@ -147,7 +136,7 @@ int svc_exit(void *ctx)
 		return 0;
 	sweep(ctx, id, 0, ~0U);
 	bpf_map_delete_elem(&owners, &pid);
-	return ended(0);
+	return 0;
 }
 
 /* Descriptors that close by themselves have done so. */
@@ -155,7 +144,7 @@ SEC("tracepoint/sched/sched_process_exec")
 int svc_exec(void *ctx)
 {
 	sweep(ctx, bpf_get_current_pid_tgid(), 0, ~0U);
-	return ended(0);
+	return 0;
 }
 
 SEC("tracepoint/syscalls/sys_enter_fcntl")

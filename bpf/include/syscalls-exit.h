@@ -78,8 +78,18 @@ static __always_inline void dispatch(void *ctx, struct work *w, struct svc_sysca
 	bpf_tail_call(ctx, &stages, STAGE_PART);
 }
 
+/* Bytes that nobody looks at: what comes behind them is no longer the next. */
+static __always_inline void pass_over(struct svc_syscall_connection *c, const struct svc_syscall_call *call, s64 result)
+{
+	if (!c || c->inside)
+		return;
+	c->position[call->direction & 1] += result;
+	if (c->state == svc_syscall_state_unknown)
+		c->misses += c->misses < 255;
+}
+
 /* What a call means whose bytes are no TLS, as far as that is looked for. */
-static __always_inline int on_call(struct exit *ctx, struct work *w, const struct svc_syscall_call *call, u64 id)
+static __always_inline int on_call(struct exit *ctx, const struct svc_syscall_call *call, u64 id)
 {
 	s64 result = ctx->result;
 	if (call->for_tls)
@@ -91,56 +101,48 @@ static __always_inline int on_call(struct exit *ctx, struct work *w, const struc
 	if (result <= 0) {
 		if (!c || c->state != svc_syscall_state_followed)
 			return 0;
-		if (result == -ECONNRESET || result == -EPIPE || result == -ETIMEDOUT) {
+		bool failed = result == -ECONNRESET || result == -EPIPE || result == -ETIMEDOUT;
+		bool over = !result && call->direction == RECEIVED && c->role == svc_syscall_role_client && !c->datagrams &&
+			    !c->inside && (call->count || call->kind != svc_syscall_call_kind_buffer);
+		if (failed)
 			c->error = -result;
-			put_closed(ctx, w, c);
-		} else if (!result && call->direction == RECEIVED && c->role == svc_syscall_role_client && !c->datagrams &&
-			   !c->inside && (call->count || call->kind != svc_syscall_call_kind_buffer)) {
-			put_closed(ctx, w, c); /* the server says no more */
-		}
+		if (failed || over) /* the server says no more */
+			put_closed(ctx, c);
 		return 0;
 	}
 	if (c && c->inside) /* it is read before it becomes ciphertext */
 		return 0;
+	if (!c && call->name && call->direction == SENT && make_resolver(key, call->name, false))
+		c = bpf_map_lookup_elem(&connections, &key);
+	struct work *w = 0;
+	if (call->kind != svc_syscall_call_kind_unseen || (c && c->state == svc_syscall_state_followed))
+		w = work_of();
+	if (!w) {
+		pass_over(c, call, result);
+		return 0;
+	}
 	w->key = key;
 	w->direction = call->direction;
 	w->is_socket = call->is_socket;
 	w->time = time_of(call->time);
 	aim(w, call, result);
-	if (!c && call->name && call->direction == SENT && make_resolver(key, call->name, false))
-		c = bpf_map_lookup_elem(&connections, &key);
-	if (c && c->state == svc_syscall_state_unknown && call->kind == svc_syscall_call_kind_unseen) {
-		c->position[call->direction & 1] += result;
-		c->misses += c->misses < 255;
-		return 0;
-	}
-	if (!c && call->kind == svc_syscall_call_kind_unseen)
-		return 0;
 	dispatch(ctx, w, c);
 	return 0;
 }
 
-/* Bytes that found no scratch, which is counted: what comes behind them is no longer the next. */
-static __always_inline void pass_over(const struct svc_syscall_call *call, u64 id, s64 result)
-{
-	struct svc_syscall_key key = key_of(id, call->fd);
-	struct svc_syscall_connection *c = result > 0 ? bpf_map_lookup_elem(&connections, &key) : 0;
-	if (c && !c->inside)
-		c->position[call->direction & 1] += result;
-}
-
 static __always_inline int on_moved(struct exit *ctx, const struct svc_syscall_call *call, u64 id)
 {
+	if (ctx->result <= 0 || !uses_tls(id))
+		return on_call(ctx, call, id);
 	struct work *w = work_of();
 	if (!w) {
-		pass_over(call, id, ctx->result);
+		struct svc_syscall_key key = key_of(id, call->fd);
+		pass_over(bpf_map_lookup_elem(&connections, &key), call, ctx->result);
 		return 0;
 	}
-	if (ctx->result > 0 && uses_tls(id)) {
-		w->call = *call;
-		bpf_tail_call(ctx, &stages, STAGE_TLS); /* and from there to STAGE_REST */
-	}
-	return on_call(ctx, w, call, id);
+	w->call = *call;
+	bpf_tail_call(ctx, &stages, STAGE_TLS); /* and from there to STAGE_REST */
+	return on_call(ctx, call, id);
 }
 
 static __always_inline int on_exit(struct exit *ctx)

@@ -29,7 +29,7 @@ static __always_inline struct tls_slot *take_slot(void)
 			return slot;
 		__sync_fetch_and_add(&slot->busy, -1);
 	}
-	count(svc_counter_segments_lost);
+	count(svc_counter_storage_full);
 	return 0;
 }
 
@@ -114,7 +114,7 @@ static __noinline int on_inside(void *ctx, struct work *w, struct svc_syscall_co
 }
 
 /* No TCP socket is near: a pipe, a socket of the host, a thread of its own for the ciphertext. */
-static __always_inline void do_without_socket(void *ctx, struct work *w, const struct tls_key *of, struct tls_binding *s)
+static __always_inline void do_without_socket(void *ctx, const struct tls_key *of, struct tls_binding *s)
 {
 	struct svc_syscall_key key = { .pid = of->tgid };
 	key.fd = FDS | ((of->session * 0x9e3779b97f4a7c15ULL) >> 48 & SESSION_MASK);
@@ -122,28 +122,15 @@ static __always_inline void do_without_socket(void *ctx, struct work *w, const s
 	if (!c)
 		c = make_joined(key);
 	if (c)
-		bind(ctx, w, of->session, s, key, c);
+		bind(ctx, of->session, s, key, c);
 }
 
 /* What the thread received was the session's often enough. */
 static __noinline int on_found(void *ctx, struct tls_key *of, struct tls_binding *s)
 {
 	struct svc_syscall_key key = { .pid = of->tgid, .fd = s->socket.fd };
-	struct tls_slot *slot = take_slot();
-	if (!slot)
-		return 0;
-	bind_carried(ctx, &slot->work, of->session, s, key);
-	give_slot(slot);
+	bind_carried(ctx, of->session, s, key);
 	return 0;
-}
-
-/* Plaintext that found no scratch, which is counted: what comes behind it is no longer the next. */
-static __always_inline void pass_over(const struct tls_key *of, const struct tls_binding *s, u32 direction, u32 bytes)
-{
-	struct svc_syscall_key key = { .pid = of->tgid, .fd = s->socket.fd };
-	struct svc_syscall_connection *c = s->known ? bpf_map_lookup_elem(&connections, &key) : 0;
-	if (c && c->id == s->socket.connection)
-		c->position[direction & 1] += bytes;
 }
 
 /* A call of the library moved `bytes` of plaintext. */
@@ -153,29 +140,30 @@ static __noinline int on_plaintext(void *ctx, struct tls_key *of, struct tls_bin
 		return 0;
 	if (!s->known && ++s->dark < TLS_DARK_MAX)
 		return 0;
+	if (!s->known)
+		do_without_socket(ctx, of, s);
+	struct svc_syscall_key key = { .pid = of->tgid, .fd = s->socket.fd };
+	struct svc_syscall_connection *c = bpf_map_lookup_elem(&connections, &key);
+	if (!c || !s->known || c->id != s->socket.connection || c->state == svc_syscall_state_off)
+		return 0;
+	if (!s->begun) {
+		s->begun = 1;
+		c->joined = !s->handshake || s->dark;
+	}
+	u32 direction = direction_of(t, RECEIVED, SENT);
 	struct tls_slot *slot = take_slot();
-	if (!slot) {
-		pass_over(of, s, direction_of(t, RECEIVED, SENT), bytes);
+	if (!slot) { /* what comes behind these bytes is no longer the next */
+		c->position[direction & 1] += bytes;
 		return 0;
 	}
 	struct work *w = &slot->work;
-	if (!s->known)
-		do_without_socket(ctx, w, of, s);
-	w->key.pid = of->tgid;
-	w->key.fd = s->socket.fd;
-	struct svc_syscall_connection *c = bpf_map_lookup_elem(&connections, &w->key);
-	if (c && s->known && c->id == s->socket.connection && c->state != svc_syscall_state_off) {
-		if (!s->begun) {
-			s->begun = 1;
-			c->joined = !s->handshake || s->dark;
-		}
-		w->direction = direction_of(t, RECEIVED, SENT);
-		w->time = time_of(w->direction == SENT ? t->time : 0);
-		w->left = bytes;
-		w->base = t->buffer;
-		w->first[2] = t->buffer; /* look() begins anew */
-		on_inside(ctx, w, c);
-	}
+	w->key = key;
+	w->direction = direction;
+	w->time = time_of(direction == SENT ? t->time : 0);
+	w->left = bytes;
+	w->base = t->buffer;
+	w->first[2] = t->buffer; /* look() begins anew */
+	on_inside(ctx, w, c);
 	give_slot(slot);
 	return 0;
 }
@@ -189,11 +177,8 @@ static __noinline int forget_session(void *ctx, struct tls_key *of)
 	struct svc_syscall_key key = { .pid = of->tgid, .fd = s->socket.fd };
 	struct svc_syscall_connection *c = s->known && key.fd >= FDS ? bpf_map_lookup_elem(&connections, &key) : 0;
 	if (c && c->id == s->socket.connection) {
-		struct tls_slot *slot = c->state == svc_syscall_state_followed ? take_slot() : 0;
-		if (slot) {
-			put_closed(ctx, &slot->work, c);
-			give_slot(slot);
-		}
+		if (c->state == svc_syscall_state_followed)
+			put_closed(ctx, c);
 		bpf_map_delete_elem(&connections, &key);
 	}
 	if (!bpf_map_delete_elem(&tls_sessions, of))

@@ -156,7 +156,7 @@ struct owner {
 	u64 id;
 };
 
-/* Scratch of one call; the record stands before its bytes without a gap. */
+/* Scratch of one call that moves bytes; the record stands before its bytes without a gap. */
 struct work {
 	u64 holder; /* whose it is now, 0 for nobody */
 	u64 users;  /* who wants it: one has it */
@@ -176,7 +176,6 @@ struct work {
 	u64 rounds;   /* programs that copy one after the other */
 	u64 message;  /* user address of a second message, 0: none */
 	u64 time;     /* of the call: a sender's beginning, a receiver's end, so that what causes comes first */
-	u64 woken;    /* when this CPU woke the consumer last */
 	struct svc_syscall_call call; /* that the thread comes back from, where that is left to others */
 	u8 direction;
 	u8 is_socket;
@@ -225,6 +224,8 @@ struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 2 << 20);
 } ring SEC(".maps");
+/* When each CPU woke the consumer last. */
+MAP(woken, BPF_MAP_TYPE_PERCPU_ARRAY, 1, u32, u64);
 #endif
 
 static __always_inline void count(u32 counter)
@@ -235,10 +236,17 @@ static __always_inline void count(u32 counter)
 		__sync_fetch_and_add(&c->values[counter], 1);
 }
 
-/* The scratch of whoever `holder` is, who has it until it gives it back: the programs of one call that follow each other
- * have one. */
-static __always_inline struct work *work_for(u64 holder)
+/* Of the thread, in its own programs. */
+static __always_inline u64 holder_of_thread(void)
 {
+	return bpf_get_current_pid_tgid() + 1;
+}
+
+/* The scratch of the thread, which has it until it gives it back: the programs of one call that follow each other have one.
+ * To be asked for last, when there are bytes to be read: the rest needs none. */
+static __always_inline struct work *work_of(void)
+{
+	u64 holder = holder_of_thread();
 	struct work *w;
 #pragma unroll
 	for (u32 i = 0; i < SLOTS; i++) {
@@ -266,37 +274,22 @@ static __always_inline struct work *work_for(u64 holder)
 	return 0;
 }
 
-static __always_inline void give_back(u64 holder)
+/* What every program that may have used scratch ends with. One that goes on in another program does not come here. */
+static __always_inline int ended(int result)
 {
+	u64 holder = holder_of_thread();
 #pragma unroll
 	for (u32 i = 0; i < SLOTS; i++) {
 		u32 slot = i;
 		struct work *w = bpf_map_lookup_elem(&scratch, &slot);
 		if (!w)
-			return;
+			break;
 		if (w->holder == holder) {
 			w->holder = 0;
 			__sync_fetch_and_add(&w->users, -1);
-			return;
+			break;
 		}
 	}
-}
-
-/* Of the thread, in its own programs. */
-static __always_inline u64 holder_of_thread(void)
-{
-	return bpf_get_current_pid_tgid() + 1;
-}
-
-static __always_inline struct work *work_of(void)
-{
-	return work_for(holder_of_thread());
-}
-
-/* What every program that may have used scratch ends with. One that goes on in another program does not come here. */
-static __always_inline int ended(int result)
-{
-	give_back(holder_of_thread());
 	return result;
 }
 

@@ -69,7 +69,7 @@ static __always_inline void put_part(void *ctx, struct work *w, u64 captured, u6
 	struct svc_segment *segment = &w->segment;
 	segment->captured = captured;
 	segment->length = length;
-	put(ctx, w, segment, sizeof(*segment) + bounded(captured, PART_MASK));
+	put(ctx, segment, sizeof(*segment) + bounded(captured, PART_MASK));
 	segment->position += length;
 	if (segment->sequence)
 		segment->sequence += length;

@@ -10,7 +10,7 @@
 enum { ENOSPC = 28 };
 
 /* `size` is bounded by the caller. */
-static __always_inline void put(void *ctx, struct work *w, void *record, u64 size)
+static __always_inline void put(void *ctx, void *record, u64 size)
 {
 #ifdef PERF
 	long failed = bpf_perf_event_output(ctx, &ring, BPF_F_CURRENT_CPU, record, size);
@@ -25,9 +25,10 @@ static __always_inline void put(void *ctx, struct work *w, void *record, u64 siz
 			count(svc_counter_segments_lost);
 			return;
 		}
-		u64 now = bpf_ktime_get_ns();
-		if (now - w->woken > 1000000) {
-			w->woken = now;
+		u32 zero = 0;
+		u64 now = bpf_ktime_get_ns(), *last = bpf_map_lookup_elem(&woken, &zero);
+		if (last && now - *last > 1000000) {
+			*last = now;
 			flags = BPF_RB_FORCE_WAKEUP;
 		}
 	}
@@ -38,9 +39,9 @@ static __always_inline void put(void *ctx, struct work *w, void *record, u64 siz
 }
 
 /* What all segments of a call share. */
-static __always_inline void describe(struct work *w, const struct svc_syscall_connection *c, u8 direction, u64 time)
+static __always_inline void describe(struct svc_segment *segment, const struct svc_syscall_connection *c, u8 direction,
+				     u64 time)
 {
-	struct svc_segment *segment = &w->segment;
 	u64 id = bpf_get_current_pid_tgid();
 	segment->kind = svc_kind_segment;
 	segment->pid = id >> 32;
@@ -66,14 +67,15 @@ static __always_inline void describe(struct work *w, const struct svc_syscall_co
 	segment->protocol = c->protocol;
 }
 
-/* The connection ended: no bytes of it follow. */
-static __always_inline void put_closed(void *ctx, struct work *w, struct svc_syscall_connection *c)
+/* The connection ended: no bytes of it follow. That needs no scratch, so it is told even where there is none. */
+static __always_inline void put_closed(void *ctx, struct svc_syscall_connection *c)
 {
-	describe(w, c, SENT, bpf_ktime_get_ns());
-	w->segment.flags |= SVC_SEGMENT_CLOSED;
-	w->segment.position = 0;
-	w->segment.sequence = 0;
-	put(ctx, w, &w->segment, sizeof(w->segment));
+	struct svc_segment end = {};
+	describe(&end, c, SENT, bpf_ktime_get_ns());
+	end.flags |= SVC_SEGMENT_CLOSED;
+	end.position = 0;
+	end.sequence = 0;
+	put(ctx, &end, sizeof(end));
 	c->state = svc_syscall_state_off;
 }
 

@@ -24,7 +24,7 @@ static __always_inline int on_rest(struct exit *ctx)
 	if (!w)
 		return 0;
 	struct svc_syscall_call call = w->call;
-	return on_call(ctx, w, &call, bpf_get_current_pid_tgid());
+	return on_call(ctx, &call, bpf_get_current_pid_tgid());
 }
 
 SEC("tracepoint")

@@ -43,11 +43,11 @@ static __always_inline u32 record_at(struct exit *ctx, struct work *w)
 }
 
 /* The connection is the session's. What was read of it before TLS began is over. */
-static __always_inline void bind(void *ctx, struct work *w, u64 session, struct tls_binding *s, struct svc_syscall_key key,
+static __always_inline void bind(void *ctx, u64 session, struct tls_binding *s, struct svc_syscall_key key,
 				 struct svc_syscall_connection *c)
 {
 	if (c->state == svc_syscall_state_followed)
-		put_closed(ctx, w, c);
+		put_closed(ctx, c);
 	if (c->protocol) /* user space knows its number by what it was taken for */
 		c->id = number_of(key);
 	c->inside = session;
@@ -72,12 +72,11 @@ static __always_inline struct tls_binding *inside_of(const struct svc_syscall_co
 
 /* The program carries the ciphertext itself, and its calls agree on this connection. It is not taken from another session:
  * that may be TLS inside TLS. */
-static __always_inline void bind_carried(void *ctx, struct work *w, u64 session, struct tls_binding *s,
-					 struct svc_syscall_key key)
+static __always_inline void bind_carried(void *ctx, u64 session, struct tls_binding *s, struct svc_syscall_key key)
 {
 	struct svc_syscall_connection *c = bpf_map_lookup_elem(&connections, &key);
 	if (c && c->id == s->socket.connection && (c->inside == session || !inside_of(c, key.pid)))
-		bind(ctx, w, session, s, key, c);
+		bind(ctx, session, s, key, c);
 	else
 		s->votes = 0;
 }
@@ -107,7 +106,7 @@ static __always_inline bool on_nested(struct exit *ctx, struct work *w, struct t
 		if (s->begun || s->known)
 			__builtin_memset(s, 0, sizeof(*s));
 		s->handshake |= (u8)record == RECORD_HANDSHAKE;
-		bind(ctx, w, of.session, s, key, c);
+		bind(ctx, of.session, s, key, c);
 	}
 	t->nested = 1;
 	s->confirmed = 2;
@@ -154,6 +153,6 @@ static __always_inline bool on_carried(struct exit *ctx, struct work *w, struct 
 	}
 	struct tls_binding *s = bpf_map_lookup_elem(&tls_sessions, &of);
 	if (s && observe(s, &sight, wrote_bytes))
-		bind_carried(ctx, w, of.session, s, key);
+		bind_carried(ctx, of.session, s, key);
 	return true;
 }

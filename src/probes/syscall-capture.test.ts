@@ -148,6 +148,21 @@ function leaveOut(capture: SyscallCapture, programs: RegExp): void {
   for (const { name } of object.programs()) if (programs.test(name)) object.detach(name)
 }
 
+/** Other programs that have lost the CPU hold all scratch, or none, as on Linux 7. */
+function holdScratch(capture: SyscallCapture, held: boolean): void {
+  const { object } = capture as unknown as { readonly object: BpfObject }
+  const native = nativeOrThrow()
+  const map = object.map('scratch')
+  const value = Buffer.alloc(map.slotSize)
+  // Of each CPU: its holder, and how many want it.
+  if (held)
+    for (let at = 0; at < value.length; at += value.length / native.numCpus()) {
+      value.writeBigUInt64LE(2n ** 64n - 1n, at)
+      value.writeBigUInt64LE(1n, at + 8)
+    }
+  for (let slot = 0; slot < 4; slot++) native.mapUpdate(map, Buffer.from([slot, 0, 0, 0]), value, 0)
+}
+
 for (const [how, given] of [
   ['', undefined],
   [', by perf buffers as well', { perf: true }],
@@ -657,4 +672,38 @@ check('threads that are started are told', async () => {
   assert.ok(
     watch.threads.some(([pid, parent, child]) => pid === peer.pid && parent === peer.pid && child === tid),
   )
+})
+
+check('what needs no scratch takes none: ends of connections, their addresses, threads', async () => {
+  watch = new Watch({ kernel: '7.0' })
+  watch.pid = peer.pid
+  const ports = await peer.run<number[][]>(`
+    import ctypes
+    libc = ctypes.CDLL(None)
+    listener = socket.socket()
+    listener.bind(('127.0.0.1', 0)); listener.listen(8)
+    kept, result = [], []
+    for i in range(3):
+        client = socket.create_connection(listener.getsockname())
+        server = libc.accept(listener.fileno(), None, None)
+        client.send(${JSON.stringify(request)}.encode()); os.read(server, 4096)
+        kept.append((client, server))
+        result.append(ends(client))
+    listener.close()`)
+  holdScratch(watch.capture, true)
+  const tid = await peer.run<number>(`
+    thread = threading.Thread(target=lambda: globals().update(result=threading.get_native_id()))
+    thread.start(); thread.join()
+    libc.shutdown(kept[0][1], 2)
+    for client, server in kept: os.close(server); client.close()`)
+  holdScratch(watch.capture, false)
+  await watch.until(() => watch.pieces.length >= 12)
+  const of = (server: boolean, closed: boolean) =>
+    watch.pieces.filter(piece => piece.server === server && piece.closed === closed)
+  assert.deepEqual([of(false, true).length, of(true, true).length], [3, 3])
+  assert.deepEqual(
+    of(true, false).map(({ localPort, peerPort }) => [peerPort, localPort]),
+    ports,
+  )
+  assert.ok(watch.threads.some(([pid, , child]) => pid === peer.pid && child === tid))
 })
