@@ -76,6 +76,7 @@ struct svc_record {
 #define SVC_SEGMENT_TLS 8      /* the bytes were inside TLS */
 #define SVC_SEGMENT_BLOCKING 16
 #define SVC_SEGMENT_SERVER 32  /* this side is the server */
+#define SVC_SEGMENT_MISSED 64  /* bytes before those of this call found no scratch to be read into */
 
 /* A part of the bytes of one call. `captured` bytes follow it: the first ones, of which the last `tail` are the part's
  * last where not all were captured. */

@@ -64,6 +64,18 @@ static __always_inline bool takes_turns(u8 protocol)
 	return IS_COUNTED(protocol) || protocol == svc_protocol_http1;
 }
 
+/* Bytes that are not looked at: what comes behind them is no longer the next. Of a connection that is followed they are
+ * those that found no scratch. */
+static __always_inline void pass_over(struct svc_syscall_connection *c, u32 direction, u64 bytes)
+{
+	direction &= 1;
+	c->position[direction] += bytes;
+	if (c->state == svc_syscall_state_unknown)
+		c->misses += c->misses < 255;
+	else
+		c->missed |= 1U << direction;
+}
+
 /* The call's bytes are the next of a connection that is followed. False: they are not to be passed on. */
 static __always_inline bool begin(struct work *w, struct svc_syscall_connection *c)
 {
@@ -77,6 +89,10 @@ static __always_inline bool begin(struct work *w, struct svc_syscall_connection 
 	/* What goes by while its port is excluded is told as a gap when it is observed again. */
 	if (excluded(c->role == svc_syscall_role_server ? c->local_port : c->peer_port))
 		return false;
+	if (c->missed & 1U << direction) {
+		w->segment.flags |= SVC_SEGMENT_MISSED;
+		c->missed &= ~(1U << direction);
+	}
 	count(svc_counter_segments);
 	u64 room = TURN_HTTP2; /* its headers depend on all that came before */
 	if (c->protocol != svc_protocol_http2)

@@ -78,16 +78,6 @@ static __always_inline void dispatch(void *ctx, struct work *w, struct svc_sysca
 	bpf_tail_call(ctx, &stages, STAGE_PART);
 }
 
-/* Bytes that nobody looks at: what comes behind them is no longer the next. */
-static __always_inline void pass_over(struct svc_syscall_connection *c, const struct svc_syscall_call *call, s64 result)
-{
-	if (!c || c->inside)
-		return;
-	c->position[call->direction & 1] += result;
-	if (c->state == svc_syscall_state_unknown)
-		c->misses += c->misses < 255;
-}
-
 /* What a call means whose bytes are no TLS, as far as that is looked for. */
 static __always_inline int on_call(struct exit *ctx, const struct svc_syscall_call *call, u64 id)
 {
@@ -114,11 +104,11 @@ static __always_inline int on_call(struct exit *ctx, const struct svc_syscall_ca
 		return 0;
 	if (!c && call->name && call->direction == SENT && make_resolver(key, call->name, false))
 		c = bpf_map_lookup_elem(&connections, &key);
-	struct work *w = 0;
-	if (call->kind != svc_syscall_call_kind_unseen || (c && c->state == svc_syscall_state_followed))
-		w = work_of();
+	bool known = c && c->state == svc_syscall_state_followed;
+	struct work *w = known || call->kind != svc_syscall_call_kind_unseen ? work_of() : 0;
 	if (!w) {
-		pass_over(c, call, result);
+		if (c)
+			pass_over(c, call->direction, result);
 		return 0;
 	}
 	w->key = key;
@@ -137,7 +127,9 @@ static __always_inline int on_moved(struct exit *ctx, const struct svc_syscall_c
 	struct work *w = work_of();
 	if (!w) {
 		struct svc_syscall_key key = key_of(id, call->fd);
-		pass_over(bpf_map_lookup_elem(&connections, &key), call, ctx->result);
+		struct svc_syscall_connection *c = bpf_map_lookup_elem(&connections, &key);
+		if (c && !c->inside)
+			pass_over(c, call->direction, ctx->result);
 		return 0;
 	}
 	w->call = *call;

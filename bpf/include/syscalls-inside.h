@@ -152,8 +152,8 @@ static __noinline int on_plaintext(void *ctx, struct tls_key *of, struct tls_bin
 	}
 	u32 direction = direction_of(t, RECEIVED, SENT);
 	struct tls_slot *slot = take_slot();
-	if (!slot) { /* what comes behind these bytes is no longer the next */
-		c->position[direction & 1] += bytes;
+	if (!slot) {
+		pass_over(c, direction, bytes);
 		return 0;
 	}
 	struct work *w = &slot->work;

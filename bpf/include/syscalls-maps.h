@@ -94,7 +94,8 @@ struct svc_syscall_connection {
 	u8 known;     /* both ports are */
 	u8 blocking;
 	u8 datagrams;
-	u8 pad[5];
+	u8 missed;    /* a bit for each direction: the newest bytes found no scratch */
+	u8 pad[4];
 	u64 inside;   /* session of a TLS library whose plaintext stands for the connection's bytes, 0: none */
 };
 

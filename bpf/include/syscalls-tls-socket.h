@@ -57,6 +57,7 @@ static __always_inline void bind(void *ctx, u64 session, struct tls_binding *s, 
 	c->position[1] = 0;
 	c->turn = 0;
 	c->misses = 0;
+	c->missed = 0;
 	c->error = 0;
 	s->socket.connection = c->id;
 	s->socket.fd = key.fd;

@@ -76,6 +76,12 @@ const reasons = {
     means: 'a burst was larger than the perf buffers, which replace the ring buffer before Linux 5.8',
     hint: 'raise agent.ebpf.perf_buffer_size, or give svc more CPU; metrics may lack these calls',
   },
+  buffers_busy: {
+    place: 'capture',
+    means:
+      'other tasks interrupted the programs of svc on a CPU, and these used all its buffers: with agent.ebpf.backend syscalls on Linux 7, or inside TLS',
+    hint: 'set agent.ebpf.backend: auto where this kernel has sock (Linux 6.3), or give the host more CPU; metrics may lack these calls',
+  },
   rate_limited: {
     place: 'pipeline',
     means: 'more items per second than pipeline.limits.rate allows',

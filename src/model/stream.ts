@@ -31,6 +31,8 @@ export class Segment {
   timeNs = 0
   /** Bytes of the direction before this part, modulo 2^32. */
   position = 0
+  /** Of those, the ones before this call found no buffer of the kernel side to be read into. */
+  missed = false
   /** TCP sequence number of the first byte; 0 where it is not known. */
   sequence = 0
   /** The number of the request that the thread was sampled at work on and begins to answer; 0: none. */

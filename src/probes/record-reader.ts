@@ -15,7 +15,7 @@ const space = 0x20
 const noBytes = Buffer.alloc(0)
 
 /** Bits of `svc_segment.flags` (bpf/include/layout.h, SVC_SEGMENT_...). */
-const flag = { received: 1, joined: 2, closed: 4, tls: 8, blocking: 16, server: 32 }
+const flag = { received: 1, joined: 2, closed: 4, tls: 8, blocking: 16, server: 32, missed: 64 }
 
 /**
  * Makes operations of `svc_record` and `svc_red_key` (bpf/include/layout.h), and segments of `svc_segment`. Allocates
@@ -103,6 +103,7 @@ export class RecordReader {
     segment.tls = (flags & flag.tls) !== 0
     segment.blocking = (flags & flag.blocking) !== 0
     segment.server = (flags & flag.server) !== 0
+    segment.missed = (flags & flag.missed) !== 0
     segment.errno = words16[h + (svcSegment.error >> 1)]!
     segment.timeNs =
       words32[w + (svcSegment.timeNs >> 2)]! + words32[w + (svcSegment.timeNs >> 2) + 1]! * twoTo32

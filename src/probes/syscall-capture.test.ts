@@ -707,3 +707,27 @@ check('what needs no scratch takes none: ends of connections, their addresses, t
   )
   assert.ok(watch.threads.some(([pid, , child]) => pid === peer.pid && child === tid))
 })
+
+check('bytes that found no scratch are a gap that the next call reports as such', async () => {
+  watch = new Watch({ kernel: '7.0' })
+  watch.pid = peer.pid
+  const ask = `client.send(${JSON.stringify(request)}.encode()); server.recv(4096)`
+  await peer.run(`
+    client, server = pair()
+    ${ask}`)
+  holdScratch(watch.capture, true)
+  await peer.run(ask)
+  holdScratch(watch.capture, false)
+  await peer.run(`
+    ${ask}; ${ask}
+    client.close(); server.close()`)
+  await watch.until(() => watch.pieces.length >= 8)
+  for (const server of [false, true]) {
+    const of = watch.pieces.filter(piece => piece.server === server && !piece.closed)
+    assert.deepEqual(
+      of.map(({ position, sequence, missed }) => [position, sequence, missed]),
+      [0, 2, 3].map(call => [call * request.length, 1 + call * request.length, call === 2]),
+    )
+  }
+  assert.ok(watch.capture.counters().storage_full >= 2)
+})

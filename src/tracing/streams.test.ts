@@ -101,17 +101,19 @@ test('a silent connection whose process has ended is let go, and what was under 
   assert.deepEqual([streams.size, streams.underWay], [0, 0])
 })
 
-test('what cannot be told as records found no room is counted so, and what was no HTTP is not', () => {
-  const check = (position: number, second: string, want: string) => {
+test('operations whose bytes found no room or no buffer are counted so, and what was no HTTP is not', () => {
+  const check = (position: number, second: string, want: string, missed = false) => {
     const told = new Told()
     const streams = new Streams([http1.create(options)], told, { noRoom: () => 'perf_full' })
     const first = Buffer.from('GET /a HTTP/1.1\r\nHost: b\r\n\r\n')
     streams.segment(segmentOf(1, 'http1', first, { sequence: 1 }))
-    const more = { sequence: 90, position, received: true }
+    const more = { sequence: 90, position, received: true, missed }
     streams.segment(segmentOf(1, 'http1', Buffer.from(second), more))
     assert.deepEqual(told.lostFor, [want])
   }
   check(100, 'rest of a body', 'perf_full')
+  check(100, 'rest of a body', 'buffers_busy', true)
+  check(0, 'this is no answer', 'framing_lost', true)
   check(0, 'this is no answer', 'framing_lost')
 })
 

@@ -14,7 +14,7 @@ export interface StreamsOptions {
   readonly governor?: Pick<MemoryGovernor, 'pressure' | 'limitOf' | 'register'> | undefined
   /** Whether a process has ended. Left out: nobody knows. */
   readonly isGone?: (pid: number) => boolean
-  /** Why bytes are missing that the kernel side was to tell of. Left out: `ring_full`. */
+  /** Why bytes are missing that the kernel side has read. Left out: `ring_full`. */
   readonly noRoom?: () => string
 }
 
@@ -37,8 +37,9 @@ const turnPart = 1 / 64
 const mostClosed = 64
 /** Milliseconds that giving memory back may take. */
 const shedMs = 5
-/** Why operations end that cannot be told any more. */
+/** Why operations end that cannot be told any more: by their bytes, and where bytes found no buffer to be read into. */
 const framingLost = 'framing_lost'
+const buffersBusy = 'buffers_busy'
 
 /** Connections whose bytes are read here, each by a decoder of its protocol. */
 export class Streams {
@@ -328,7 +329,7 @@ class Stream extends Tenant implements StreamConnection {
     const flow = this.flowOf(segment)
     const missing = (segment.position - flow.received) | 0
     if (missing !== 0) {
-      this.cause = noRoom()
+      this.cause = segment.missed ? buffersBusy : noRoom()
       flow.gap(Math.max(0, missing))
       this.cause = framingLost
       if (missing < 0) flow.received += missing
