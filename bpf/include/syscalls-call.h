@@ -4,6 +4,9 @@
 #include "syscalls-context.h"
 #include "syscalls-record.h"
 
+/* Size of struct mmsghdr, and its msg_len. */
+enum { MESSAGE = 64, MESSAGE_LENGTH = 56 };
+
 /* The cursor at a call's first byte. */
 static __always_inline void aim(struct work *w, const struct svc_syscall_call *call, s64 result)
 {
@@ -24,13 +27,13 @@ static __always_inline void aim(struct work *w, const struct svc_syscall_call *c
 		w->vector = call->address;
 		w->vectors = call->count;
 		break;
-	case svc_syscall_call_kind_messages: { /* struct mmsghdr: 64 bytes, msg_len at 56 */
+	case svc_syscall_call_kind_messages: {
 		u32 length = 0;
 		message = call->address;
-		read_user(&length, sizeof(length), (void *)message + 56);
+		read_user(&length, sizeof(length), (void *)message + MESSAGE_LENGTH);
 		w->left = length;
 		if (result > 1)
-			w->message = message + 64;
+			w->message = message + MESSAGE;
 		break;
 	}
 	case svc_syscall_call_kind_message:
@@ -74,6 +77,26 @@ static __always_inline void pass_over(struct svc_syscall_connection *c, u32 dire
 		c->misses += c->misses < 255;
 	else
 		c->missed |= 1U << direction;
+}
+
+/* The same of all bytes of a call: the result of one with several messages is their number. */
+static __always_inline void pass_call(struct svc_syscall_connection *c, const struct svc_syscall_call *call, u64 result)
+{
+	u64 bytes = result;
+	if (call->kind == svc_syscall_call_kind_messages) {
+		bytes = 0;
+#pragma unroll
+		for (u32 i = 0; i < MESSAGES; i++) {
+			u32 length = 0;
+			if (i >= result)
+				break;
+			read_user(&length, sizeof(length), (void *)call->address + i * MESSAGE + MESSAGE_LENGTH);
+			bytes += length;
+		}
+		if (result > MESSAGES) /* nothing is known of the numbers of the bytes behind them */
+			c->joined = 1;
+	}
+	pass_over(c, call->direction, bytes);
 }
 
 /* The call's bytes are the next of a connection that is followed. False: they are not to be passed on. */

@@ -108,7 +108,7 @@ static __always_inline int on_call(struct exit *ctx, const struct svc_syscall_ca
 	struct work *w = known || call->kind != svc_syscall_call_kind_unseen ? work_of() : 0;
 	if (!w) {
 		if (c)
-			pass_over(c, call->direction, result);
+			pass_call(c, call, result);
 		return 0;
 	}
 	w->key = key;
@@ -129,7 +129,7 @@ static __always_inline int on_moved(struct exit *ctx, const struct svc_syscall_c
 		struct svc_syscall_key key = key_of(id, call->fd);
 		struct svc_syscall_connection *c = bpf_map_lookup_elem(&connections, &key);
 		if (c && !c->inside)
-			pass_over(c, call->direction, ctx->result);
+			pass_call(c, call, ctx->result);
 		return 0;
 	}
 	w->call = *call;

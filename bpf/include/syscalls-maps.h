@@ -16,6 +16,7 @@
 #define TURN 16384     /* bytes of a turn that are captured from their first on */
 #define TURN_HTTP2 65536 /* the same of a call of HTTP/2 */
 #define ROUNDS 8         /* of eight buffers each, for the first bytes of a call */
+#define MESSAGES 8       /* of one call, of which the lengths are read where its bytes are not */
 #define TAIL 64        /* of what is above it: the last bytes of each call */
 #define MISSES_OLD 255 /* calls without a known opening, of connections that are older than their observation */
 #define MISSES_NEW 5   /* of those that are followed from their first byte on */

@@ -708,15 +708,26 @@ check('what needs no scratch takes none: ends of connections, their addresses, t
   assert.ok(watch.threads.some(([pid, , child]) => pid === peer.pid && child === tid))
 })
 
-check('bytes that found no scratch are a gap that the next call reports as such', async () => {
+check('bytes that found no scratch are a gap, as the next call reports', async () => {
   watch = new Watch({ kernel: '7.0' })
   watch.pid = peer.pid
   const ask = `client.send(${JSON.stringify(request)}.encode()); server.recv(4096)`
   await peer.run(`
+    import ctypes
+    libc = ctypes.CDLL(None)
     client, server = pair()
     ${ask}`)
   holdScratch(watch.capture, true)
-  await peer.run(ask)
+  // The client sends it as three messages (struct mmsghdr).
+  await peer.run(`
+    data = ${JSON.stringify(request)}.encode()
+    parts = [ctypes.create_string_buffer(part, len(part)) for part in (data[:5], data[5:20], data[20:])]
+    buffers = [struct.pack('QQ', ctypes.addressof(part), len(part)) for part in parts]
+    buffers = [ctypes.create_string_buffer(each, 16) for each in buffers]
+    messages = b''.join(struct.pack('QQQQQQQQ', 0, 0, ctypes.addressof(each), 1, 0, 0, 0, 0) for each in buffers)
+    messages = ctypes.create_string_buffer(messages, len(messages))
+    result = libc.sendmmsg(client.fileno(), messages, len(parts), 0)
+    server.recv(4096)`)
   holdScratch(watch.capture, false)
   await peer.run(`
     ${ask}; ${ask}
