@@ -78,19 +78,18 @@ static __always_inline void dispatch(void *ctx, struct work *w, struct svc_sysca
 	bpf_tail_call(ctx, &stages, STAGE_PART);
 }
 
-/* What a call means whose bytes are no TLS, as far as that is looked for. */
-static __always_inline int on_call(struct exit *ctx, const struct svc_syscall_call *call, u64 id)
+/* What a call means whose bytes are no TLS, as far as that is looked for: whether its bytes are to be read. `known` is the
+ * connection of its descriptor, if there is one. */
+static __always_inline bool has_bytes(struct exit *ctx, const struct svc_syscall_call *call, struct svc_syscall_key key,
+				      struct svc_syscall_connection **known)
 {
 	s64 result = ctx->result;
-	if (call->for_tls)
-		return 0;
-	struct svc_syscall_key key = key_of(id, call->fd);
-	struct svc_syscall_connection *c = bpf_map_lookup_elem(&connections, &key);
-	if (c && (c->state == svc_syscall_state_off || c->state == svc_syscall_state_listening))
-		return 0;
+	struct svc_syscall_connection *c = *known;
+	if (call->for_tls || (c && (c->state == svc_syscall_state_off || c->state == svc_syscall_state_listening)))
+		return false;
 	if (result <= 0) {
 		if (!c || c->state != svc_syscall_state_followed)
-			return 0;
+			return false;
 		bool failed = result == -ECONNRESET || result == -EPIPE || result == -ETIMEDOUT;
 		bool over = !result && call->direction == RECEIVED && c->role == svc_syscall_role_client && !c->datagrams &&
 			    !c->inside && (call->count || call->kind != svc_syscall_call_kind_buffer);
@@ -98,43 +97,49 @@ static __always_inline int on_call(struct exit *ctx, const struct svc_syscall_ca
 			c->error = -result;
 		if (failed || over) /* the server says no more */
 			put_closed(ctx, c);
-		return 0;
+		return false;
 	}
 	if (c && c->inside) /* it is read before it becomes ciphertext */
-		return 0;
-	if (!c && call->name && call->direction == SENT && make_resolver(key, call->name, false))
-		c = bpf_map_lookup_elem(&connections, &key);
-	bool known = c && c->state == svc_syscall_state_followed;
-	struct work *w = known || call->kind != svc_syscall_call_kind_unseen ? work_of() : 0;
-	if (!w) {
+		return false;
+	if (call->kind == svc_syscall_call_kind_unseen && (!c || c->state == svc_syscall_state_unknown)) {
 		if (c)
-			pass_call(c, call, result);
-		return 0;
+			pass_over(c, call->direction, result);
+		return false;
 	}
+	if (!c && call->name && call->direction == SENT && make_resolver(key, call->name, false))
+		*known = bpf_map_lookup_elem(&connections, &key);
+	return true;
+}
+
+static __always_inline void read_bytes(struct exit *ctx, struct work *w, const struct svc_syscall_call *call,
+				       struct svc_syscall_key key, struct svc_syscall_connection *c)
+{
 	w->key = key;
 	w->direction = call->direction;
 	w->is_socket = call->is_socket;
 	w->time = time_of(call->time);
-	aim(w, call, result);
+	aim(w, call, ctx->result);
 	dispatch(ctx, w, c);
-	return 0;
 }
 
-static __always_inline int on_moved(struct exit *ctx, const struct svc_syscall_call *call, u64 id)
+static __always_inline void on_moved(struct exit *ctx, const struct svc_syscall_call *call, u64 id)
 {
-	if (ctx->result <= 0 || !uses_tls(id))
-		return on_call(ctx, call, id);
+	struct svc_syscall_key key = key_of(id, call->fd);
+	struct svc_syscall_connection *c = bpf_map_lookup_elem(&connections, &key);
+	bool may_be_tls = ctx->result > 0 && uses_tls(id);
+	if (!may_be_tls && !has_bytes(ctx, call, key, &c))
+		return;
 	struct work *w = work_of();
 	if (!w) {
-		struct svc_syscall_key key = key_of(id, call->fd);
-		struct svc_syscall_connection *c = bpf_map_lookup_elem(&connections, &key);
 		if (c && !c->inside)
 			pass_call(c, call, ctx->result);
-		return 0;
+	} else if (may_be_tls) {
+		w->call = *call;
+		bpf_tail_call(ctx, &stages, STAGE_TLS); /* and from there to STAGE_REST */
+		bpf_tail_call(ctx, &stages, STAGE_REST);
+	} else {
+		read_bytes(ctx, w, call, key, c);
 	}
-	w->call = *call;
-	bpf_tail_call(ctx, &stages, STAGE_TLS); /* and from there to STAGE_REST */
-	return on_call(ctx, call, id);
 }
 
 static __always_inline int on_exit(struct exit *ctx)
@@ -143,7 +148,8 @@ static __always_inline int on_exit(struct exit *ctx)
 	struct svc_syscall_call call;
 	if (!recall(&call, id, ctx->nr))
 		return 0;
-	return ended(on_moved(ctx, &call, id));
+	on_moved(ctx, &call, id);
+	return ended(0);
 }
 
 #define ON_EXIT_TWICE(syscall, body)                                                                                  \

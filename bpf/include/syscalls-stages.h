@@ -24,7 +24,11 @@ static __always_inline int on_rest(struct exit *ctx)
 	if (!w)
 		return 0;
 	struct svc_syscall_call call = w->call;
-	return on_call(ctx, &call, bpf_get_current_pid_tgid());
+	struct svc_syscall_key key = key_of(bpf_get_current_pid_tgid(), call.fd);
+	struct svc_syscall_connection *c = bpf_map_lookup_elem(&connections, &key);
+	if (has_bytes(ctx, &call, key, &c))
+		read_bytes(ctx, w, &call, key, c);
+	return 0;
 }
 
 SEC("tracepoint")
