@@ -185,7 +185,7 @@ export class Running implements Agent {
     try {
       return subsystem.state?.(this.#own.get(subsystem), config)
     } catch (error) {
-      this.cannot(`tell the state of ${name}`, error)
+      this.cannot(`read the state of ${name}`, error)
       return brokenState(name, errorText(error))
     }
   }
