@@ -293,9 +293,9 @@ const longOnes: readonly { readonly protocol: string; readonly says: readonly Sa
 /** One connection, fed as a capture does it. */
 class Connection {
   ended = 0
-  private readonly streams: Streams
-  private readonly segment = new Segment()
-  private readonly positions = { client: 0, server: 0 }
+  readonly #streams: Streams
+  readonly #segment = new Segment()
+  readonly #positions = { client: 0, server: 0 }
 
   constructor(protocol: string) {
     const sink: OperationSink = {
@@ -308,8 +308,8 @@ class Connection {
       },
     }
     const unit = protocols.find(({ name }) => name === protocol)!
-    this.streams = new Streams([unit.create({ route: (_operation, path) => path })], sink)
-    Object.assign(this.segment, {
+    this.#streams = new Streams([unit.create({ route: (_operation, path) => path })], sink)
+    Object.assign(this.#segment, {
       connection: 1,
       protocol,
       pid: 100,
@@ -322,7 +322,8 @@ class Connection {
   }
 
   say(from: 'client' | 'server', bytes: Buffer): void {
-    const { segment, positions } = this
+    const segment = this.#segment
+    const positions = this.#positions
     segment.received = from === 'server'
     segment.bytes = bytes
     segment.end = bytes.length
@@ -330,7 +331,7 @@ class Connection {
     segment.timeNs += 1000
     segment.position = positions[from] >>> 0
     positions[from] += bytes.length
-    this.streams.segment(segment)
+    this.#streams.segment(segment)
   }
 
   all(says: readonly Say[]): void {
@@ -339,7 +340,7 @@ class Connection {
 
   /** Has the sink told of those that wait for a turn of the loop, which there is none of here. */
   settle(): void {
-    this.streams.settle()
+    this.#streams.settle()
   }
 }
 

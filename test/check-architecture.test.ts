@@ -242,6 +242,14 @@ test('a map or interner whose bytes nobody counts is refused', () => {
   })
 })
 
+test('private members have names with #', () => {
+  check(
+    { 'src/lib/events.ts': 'class A {\n  private a = 1\n}\n' },
+    /^src\/lib\/events\.ts:2: private: " {2}private ": write #name/,
+  )
+  check({ 'src/lib/events.ts': 'class A {\n  #a = 1\n  private constructor() {}\n}\n' })
+})
+
 test('words of unfinished work are refused in code, with their line, and free elsewhere', () => {
   check(
     { 'src/lib/events.ts': '\n// Not implemented\n' },
@@ -264,8 +272,9 @@ test('refused words are found in pages, and in code in texts of several words al
   )
   check({ 'README.md': 'Retold, `told`, told-by.ts, --told\n' })
   check({
-    'docs/reference/api.md': 'It tells, and told.\n',
-    'src/api/types.ts': "import type { Span } from '../model/span.ts'\nconst a = 'I told you'\n",
+    'docs/reference/metrics.md': 'It tells, and told.\n',
+    'src/agent.ts': `${sound['src/agent.ts']}import './collectors/told.ts'\n`,
+    'src/collectors/told.ts': "export const a = 'I told you'\n",
   })
   check({ 'bench/a.md': 'Fine.\n' }, /^bench\/a\.md:1: english: in no list of tools\/refused-words\.ts/)
   check(

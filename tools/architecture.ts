@@ -52,6 +52,12 @@ const caches =
   /^src\/(api|collectors|discovery|kernel|probes|processors|profiling|protocols|scraping|unwinders)\/(?!.*\.test\.ts$|amqp\/channel\.ts|nats\/waiting\.ts|resource-table\.ts)/
 export const texts: readonly [where: RegExp, text: RegExp, rule: string, why: string][] = [
   [code, /\b(placeholder|for now|not implemented|TODO|FIXME|XXX)\b/i, 'words', 'finish it or leave it out'],
+  [
+    /^(src|test|tools|bench|ui)\/.*\.tsx?$/,
+    /^ +private (?!constructor)/m,
+    'private',
+    'write #name: private at run time as well',
+  ],
   [code, /(?<![\w.'])fetch\(|new WebSocket\(/, 'globals', 'loads 10 MB of undici: use node:http'],
   [
     caches,

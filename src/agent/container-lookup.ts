@@ -23,67 +23,67 @@ const maxFound = 16_384
 /** Finds containers by their files, and looks again whether those changed or went: files tell nobody when they do. */
 export class ContainerLookup {
   readonly files: ContainerFiles
-  private readonly options: ContainerLookupOptions
+  readonly #options: ContainerLookupOptions
   /** As they were read last. */
-  private readonly found = new Map<string, Container>()
-  private timer: NodeJS.Timeout | undefined
-  private stopped = false
+  readonly #found = new Map<string, Container>()
+  #timer: NodeJS.Timeout | undefined
+  #stopped = false
 
   constructor(options: ContainerLookupOptions) {
-    this.options = options
+    this.#options = options
     this.files = new ContainerFiles({ rootfs: options.rootfs })
   }
 
   /** Looks again from now on. */
   start(): void {
-    const again = () => void this.lookAgain().then(() => this.stopped || this.start())
-    this.timer = setTimeout(again, this.options.intervalMs()).unref()
+    const again = () => void this.#lookAgain().then(() => this.#stopped || this.start())
+    this.#timer = setTimeout(again, this.#options.intervalMs()).unref()
   }
 
   stop(): void {
-    this.stopped = true
-    clearTimeout(this.timer)
+    this.#stopped = true
+    clearTimeout(this.#timer)
   }
 
   /** The container of this number, which the caller tells the sink of. */
   find(id: string): Container | undefined {
     const container = this.files.find(id)
-    if (container !== undefined && this.found.size < maxFound) this.keep(id, container)
+    if (container !== undefined && this.#found.size < maxFound) this.#keep(id, container)
     return container
   }
 
-  private keep(id: string, container: Container): void {
-    if (this.options.room.change(entityBytes(this.found.get(id)), entityBytes(container)))
-      this.found.set(id, container)
+  #keep(id: string, container: Container): void {
+    if (this.#options.room.change(entityBytes(this.#found.get(id)), entityBytes(container)))
+      this.#found.set(id, container)
   }
 
   /** All that were found are told as gone. */
   clear(): void {
-    const { isFollowed, room, sink } = this.options
-    for (const [id, container] of this.found) {
+    const { isFollowed, room, sink } = this.#options
+    for (const [id, container] of this.#found) {
       room.give(entityBytes(container))
       if (!isFollowed(id)) sink.containerGone(id)
     }
-    this.found.clear()
+    this.#found.clear()
   }
 
-  private async lookAgain(): Promise<void> {
-    for (const id of this.found.keys()) {
-      this.lookAt(id)
+  async #lookAgain(): Promise<void> {
+    for (const id of this.#found.keys()) {
+      this.#lookAt(id)
       await nextTurn(undefined, { ref: false })
-      if (this.stopped) return
+      if (this.#stopped) return
     }
   }
 
-  private lookAt(id: string): void {
-    const { sink, isFollowed, room } = this.options
+  #lookAt(id: string): void {
+    const { sink, isFollowed, room } = this.#options
     const container = isFollowed(id) ? undefined : this.files.find(id)
     if (container === undefined) {
-      room.give(entityBytes(this.found.get(id)))
-      this.found.delete(id)
+      room.give(entityBytes(this.#found.get(id)))
+      this.#found.delete(id)
       if (!isFollowed(id)) sink.containerGone(id)
-    } else if (!isDeepStrictEqual(container, this.found.get(id))) {
-      this.keep(id, container)
+    } else if (!isDeepStrictEqual(container, this.#found.get(id))) {
+      this.#keep(id, container)
       sink.container(container)
     }
   }

@@ -31,33 +31,33 @@ export class Discovery {
   runtimes: ContainerRuntimes | undefined
   kubernetes: KubernetesSource | undefined
   cloud: CloudSource | undefined
-  private readonly log: Logger
-  private readonly onContainer: () => void
-  private readonly lookup: ContainerLookup
+  readonly #log: Logger
+  readonly #onContainer: () => void
+  readonly #lookup: ContainerLookup
   /** For what runtimes and the cluster tell of: it stays for as long as they have it, so it is bounded where it comes in. */
-  private readonly room: ByteRoom
-  private config: Config
-  private stopped = false
+  readonly #room: ByteRoom
+  #config: Config
+  #stopped = false
 
   constructor({ config, log, onContainer, governor }: DiscoveryOptions) {
     const { rootfs } = config.agent.nodeexporter.path
-    this.config = config
-    this.log = log
-    this.onContainer = onContainer
-    this.room = new ByteRoom(governor?.limitOf())
+    this.#config = config
+    this.#log = log
+    this.#onContainer = onContainer
+    this.#room = new ByteRoom(governor?.limitOf())
     governor?.register({
       name: 'containers, pods and services',
       kind: 'intake',
-      bytes: () => this.room.bytes,
+      bytes: () => this.#room.bytes,
       shed: () => 0,
     })
-    this.entities = new Entities(this.entitiesOptions())
-    this.lookup = new ContainerLookup({
+    this.entities = new Entities(this.#entitiesOptions())
+    this.#lookup = new ContainerLookup({
       rootfs,
       sink: this.entities,
-      room: this.room,
+      room: this.#room,
       isFollowed: id => this.runtimes?.knows(id) ?? false,
-      intervalMs: () => this.config.agent.discovery.interval,
+      intervalMs: () => this.#config.agent.discovery.interval,
     })
     this.host = new HostEntity(hostResource(rootfs, config.resource.attributes), () =>
       this.entities.surroundings(noPlace),
@@ -66,15 +66,15 @@ export class Discovery {
 
   /** Labels of containers that may be shown: others may hold secrets. */
   get shownLabels(): readonly string[] {
-    return this.config.agent.discovery.docker.labels
+    return this.#config.agent.discovery.docker.labels
   }
 
   /** Begins to ask. What is found comes in its time; nothing waits for it. */
   start(): void {
-    this.lookup.start()
-    this.startRuntimes()
-    this.startKubernetes()
-    this.startCloud()
+    this.#lookup.start()
+    this.#startRuntimes()
+    this.#startKubernetes()
+    this.#startCloud()
   }
 
   /** What was asked for and does not answer. Where there is nothing to ask, nothing is wrong. */
@@ -87,7 +87,7 @@ export class Discovery {
       ['discovery: Kubernetes', kubernetes?.state],
       ['discovery: cloud', cloud?.state],
     ] as const
-    const left = this.room.leftOut === 0 ? [] : [leftOutFault(this.room)]
+    const left = this.#room.leftOut === 0 ? [] : [leftOutFault(this.#room)]
     const told = named.flatMap(([subsystem, state, isPart = false]): Fault[] => {
       if (state === undefined || state.reason === '' || state.hint === '') return []
       const { reason, hint } = state
@@ -101,10 +101,10 @@ export class Discovery {
   /** What a reload changes. */
   prepare(config: Config): Change {
     return change(() => {
-      const before = this.config
-      this.config = config
-      if (this.stopped) return
-      this.entities.configure(this.entitiesOptions())
+      const before = this.#config
+      this.#config = config
+      if (this.#stopped) return
+      this.entities.configure(this.#entitiesOptions())
       const differs = (of: (config: Config) => unknown) =>
         JSON.stringify(of(before)) !== JSON.stringify(of(config))
       const isOn = ({ agent }: Config) => agent.discovery.enabled
@@ -116,7 +116,7 @@ export class Discovery {
           each.agent.discovery.docker.endpoint,
         ])
       )
-        this.startRuntimes()
+        this.#startRuntimes()
       if (
         differs(each => [
           isOn(each),
@@ -125,82 +125,82 @@ export class Discovery {
           selectedLabels(each),
         ])
       )
-        this.startKubernetes()
-      if (!this.looks) this.lookup.clear()
-      if (differs(each => [isOn(each), each.agent.discovery.detect_cloud, each.cloud])) this.startCloud()
+        this.#startKubernetes()
+      if (!this.#looks) this.#lookup.clear()
+      if (differs(each => [isOn(each), each.agent.discovery.detect_cloud, each.cloud])) this.#startCloud()
     })
   }
 
   stop(): void {
-    this.stopped = true
-    this.lookup.stop()
+    this.#stopped = true
+    this.#lookup.stop()
     this.runtimes?.stop()
     this.kubernetes?.stop()
     this.cloud?.stop()
   }
 
-  private entitiesOptions(): EntitiesOptions {
-    const { docker, kubernetes, process_attributes } = this.config.agent.discovery
+  #entitiesOptions(): EntitiesOptions {
+    const { docker, kubernetes, process_attributes } = this.#config.agent.discovery
     return {
       containerLabels: docker.labels,
       podLabels: kubernetes.labels,
       podAnnotations: kubernetes.annotations,
       toldKeys: process_attributes,
-      look: id => this.look(id),
-      onContainer: () => this.onContainer(),
+      look: id => this.#look(id),
+      onContainer: () => this.#onContainer(),
     }
   }
 
   /** Whether the files of container runtimes are read. */
-  private get looks(): boolean {
-    const { mode, agent } = this.config
+  get #looks(): boolean {
+    const { mode, agent } = this.#config
     return mode === 'agent' && agent.discovery.enabled && agent.discovery.detect_docker
   }
 
-  private look(id: string) {
-    if (!this.looks) return undefined
+  #look(id: string) {
+    if (!this.#looks) return undefined
     const { rootDir } = this.runtimes?.docker?.state ?? {}
-    if (rootDir) this.lookup.files.setDockerRoot(rootDir)
-    return this.lookup.find(id)
+    if (rootDir) this.#lookup.files.setDockerRoot(rootDir)
+    return this.#lookup.find(id)
   }
 
-  private startRuntimes(): void {
-    const { discovery, nodeexporter } = this.config.agent
+  #startRuntimes(): void {
+    const { discovery, nodeexporter } = this.#config.agent
     this.runtimes?.stop()
     this.runtimes = undefined
-    if (!this.looks) return
+    if (!this.#looks) return
     this.runtimes = new ContainerRuntimes({
       endpoint: discovery.docker.endpoint,
       sink: this.entities,
-      room: this.room,
-      log: this.log,
+      room: this.#room,
+      log: this.#log,
       rootfs: nodeexporter.path.rootfs,
       refreshMs: discovery.interval,
     })
     this.runtimes.start()
   }
 
-  private startKubernetes(): void {
-    const { discovery } = this.config.agent
+  #startKubernetes(): void {
+    const { discovery } = this.#config.agent
     this.kubernetes?.stop()
     this.kubernetes = undefined
-    if (this.config.mode !== 'agent' || !discovery.enabled || !discovery.detect_kubernetes) return
+    if (this.#config.mode !== 'agent' || !discovery.enabled || !discovery.detect_kubernetes) return
     const { kubeconfig, node_name, namespaces, labels, annotations } = discovery.kubernetes
     this.kubernetes = new KubernetesSource({
       kubeconfig,
       nodeName: node_name,
       namespaces,
-      labels: [...labels, ...selectedLabels(this.config)],
+      labels: [...labels, ...selectedLabels(this.#config)],
       annotations,
       sink: this.entities,
-      room: this.room,
-      warn: this.warn('Kubernetes'),
+      room: this.#room,
+      warn: this.#warn('Kubernetes'),
     })
     this.kubernetes.start()
   }
 
-  private startCloud(): void {
-    const { cloud, agent } = this.config
+  #startCloud(): void {
+    const { cloud, agent } = this.#config
     this.cloud?.stop()
     this.cloud = undefined
     this.entities.cloud(undefined)
@@ -212,13 +212,13 @@ export class Discovery {
       refreshMs: refresh_interval,
       sysfs: agent.nodeexporter.path.sysfs,
       sink: this.entities,
-      warn: this.warn('the cloud'),
+      warn: this.#warn('the cloud'),
     })
     void this.cloud.start()
   }
 
-  private warn(source: string) {
-    return (reason: string, hint: string) => this.log.warn(`cannot query ${source}`, { reason, hint })
+  #warn(source: string) {
+    return (reason: string, hint: string) => this.#log.warn(`cannot query ${source}`, { reason, hint })
   }
 }
 

@@ -29,17 +29,17 @@ const emptyAt = 0.6
 
 /** Reads the journal while there is room for its records, and keeps its place once they are secured. */
 export class FollowedJournal {
-  private readonly options: FollowedJournalOptions
-  private readonly source: JournalSource
-  private readonly timers: NodeJS.Timeout[]
-  private paused = false
-  private committing = false
+  readonly #options: FollowedJournalOptions
+  readonly #source: JournalSource
+  readonly #timers: NodeJS.Timeout[]
+  #paused = false
+  #committing = false
 
   constructor(options: FollowedJournalOptions) {
     const { settings, positions, warn, emit } = options
     const { parse, start_at } = settings
-    this.options = options
-    this.source = new JournalSource({
+    this.#options = options
+    this.#source = new JournalSource({
       parse: { json: parse.json, severity: parse.severity, traceContext: parse.trace_context },
       cursor: positions.cursor(cursorName),
       startAt: start_at,
@@ -48,44 +48,44 @@ export class FollowedJournal {
       warn,
       emit,
     })
-    this.timers = [setInterval(() => this.pace(), paceMs), setInterval(() => void this.commit(), commitMs)]
-    for (const timer of this.timers) timer.unref()
-    this.source.start()
+    this.#timers = [setInterval(() => this.#pace(), paceMs), setInterval(() => void this.#commit(), commitMs)]
+    for (const timer of this.#timers) timer.unref()
+    this.#source.start()
   }
 
   get state(): JournalState {
-    return this.source.state
+    return this.#source.state
   }
 
   /** Keeps the place, where it is secured within a bounded time. */
   async stop(): Promise<void> {
-    for (const timer of this.timers) clearInterval(timer)
-    await this.source.stop()
-    const { cursorSeen } = this.source
-    await within(stopMs, this.keep(cursorSeen))
+    for (const timer of this.#timers) clearInterval(timer)
+    await this.#source.stop()
+    const { cursorSeen } = this.#source
+    await within(stopMs, this.#keep(cursorSeen))
   }
 
-  private pace(): void {
-    const fill = this.options.pressure()
-    if (!this.paused && fill > fullAt) this.source.pause()
-    else if (this.paused && fill < emptyAt) this.source.resume()
+  #pace(): void {
+    const fill = this.#options.pressure()
+    if (!this.#paused && fill > fullAt) this.#source.pause()
+    else if (this.#paused && fill < emptyAt) this.#source.resume()
     else return
-    this.paused = !this.paused
+    this.#paused = !this.#paused
   }
 
-  private async commit(): Promise<void> {
-    if (this.committing) return
-    this.committing = true
-    await this.keep(this.source.cursorSeen)
-    this.committing = false
+  async #commit(): Promise<void> {
+    if (this.#committing) return
+    this.#committing = true
+    await this.#keep(this.#source.cursorSeen)
+    this.#committing = false
   }
 
-  private async keep(cursor: string): Promise<void> {
+  async #keep(cursor: string): Promise<void> {
     try {
-      await this.options.secured()
+      await this.#options.secured()
       if (cursor === '') return
-      this.options.positions.setCursor(cursorName, cursor)
-      await this.options.positions.save()
+      this.#options.positions.setCursor(cursorName, cursor)
+      await this.#options.positions.save()
     } catch {
       // Records may be lost: they are read once more.
     }

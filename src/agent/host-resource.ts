@@ -41,25 +41,25 @@ export function hostResource(rootfs: string, added: Readonly<Record<string, Attr
 
 /** This host, with what its cloud tells of it: the same resource for as long as nothing of that changes. */
 export class HostEntity {
-  private readonly base: HostBase
-  private readonly surroundings: () => Surroundings
-  private made: { by: Surroundings; readonly resource: Resource } | undefined
+  readonly #base: HostBase
+  readonly #surroundings: () => Surroundings
+  #made: { by: Surroundings; readonly resource: Resource } | undefined
 
   constructor(base: HostBase, surroundings: () => Surroundings) {
-    this.base = base
-    this.surroundings = surroundings
+    this.#base = base
+    this.#surroundings = surroundings
   }
 
   get resource(): Resource {
-    const by = this.surroundings()
-    if (this.made?.by === by) return this.made.resource
+    const by = this.#surroundings()
+    if (this.#made?.by === by) return this.#made.resource
     const attributes = new Attributes()
-    for (const each of [this.base.attributes, by.attributes, this.base.added])
+    for (const each of [this.#base.attributes, by.attributes, this.#base.added])
       for (let i = 0; i < each.size; i++) attributes.set(each.keys[i]!, each.values[i]!)
-    if (this.made !== undefined && sameAttributes(attributes, this.made.resource.attributes))
-      this.made.by = by
-    else this.made = { by, resource: { attributes } }
-    return this.made.resource
+    if (this.#made !== undefined && sameAttributes(attributes, this.#made.resource.attributes))
+      this.#made.by = by
+    else this.#made = { by, resource: { attributes } }
+    return this.#made.resource
   }
 }
 

@@ -61,64 +61,64 @@ export class KernelTelemetry {
   readonly faults: Degradation[] = []
   /** Who asks whom; filled by the tracer. */
   readonly graph: ServiceGraph
-  private readonly options: KernelTelemetryOptions
-  private readonly scope: Scope = { name: 'svc/kernel', version: build().version }
+  readonly #options: KernelTelemetryOptions
+  readonly #scope: Scope = { name: 'svc/kernel', version: build().version }
   /** Whom unknown processes counted to last. */
-  private lastHost: Resource
-  private readonly network: NetworkProbe | undefined
-  private readonly series: NetworkSeries | undefined
-  private readonly flows: Flows | undefined
-  private readonly syscalls: SyscallCounts | undefined
-  private readonly syscallTimes: RedTable
-  private readonly events: ProcessEvents | undefined
-  private readonly eventSteps = new CpuSteps(eventsPerSecond, most => this.events?.limit(most))
-  private readonly timers: NodeJS.Timeout[]
+  #lastHost: Resource
+  readonly #network: NetworkProbe | undefined
+  readonly #series: NetworkSeries | undefined
+  readonly #flows: Flows | undefined
+  readonly #syscalls: SyscallCounts | undefined
+  readonly #syscallTimes: RedTable
+  readonly #events: ProcessEvents | undefined
+  readonly #eventSteps = new CpuSteps(eventsPerSecond, most => this.#events?.limit(most))
+  readonly #timers: NodeJS.Timeout[]
   /** Interfaces by the addresses that they have. */
-  private interfaces = new Map<string, string>()
-  private counting = false
+  #interfaces = new Map<string, string>()
+  #counting = false
   /** Exports since the start. */
-  private exports = 0
-  private stopped = false
-  private untold = 0
-  private lostCalls = 0
+  #exports = 0
+  #stopped = false
+  #untold = 0
+  #lostCalls = 0
 
   constructor(options: KernelTelemetryOptions) {
     const { config, processes, profiled, selfPid, log, governor, host } = options
     const { network, syscalls } = config.agent.ebpf
     const startUs = Date.now() * 1000
-    this.options = options
-    this.lastHost = host.resource
+    this.#options = options
+    this.#lastHost = host.resource
     this.graph = new ServiceGraph({ startUs, maxBytes: governor.limitOf(graphShare) })
     const maxBytes = governor.limitOf(seriesShare)
-    this.syscallTimes = new RedTable({ startUs, maxBytes, others: host.resource })
+    this.#syscallTimes = new RedTable({ startUs, maxBytes, others: host.resource })
     processes.onEnd((ended, next) => {
-      this.series?.forget(ended)
-      this.syscallTimes.forget(ended, next)
+      this.#series?.forget(ended)
+      this.#syscallTimes.forget(ended, next)
     })
-    this.findInterfaces()
-    this.network = this.load(connections, native => new NetworkProbe(native))
-    if (this.network !== undefined && network.tcp_metrics)
-      this.series = new NetworkSeries({ startUs, maxBytes })
-    if (this.network !== undefined && network.flows) {
+    this.#findInterfaces()
+    this.#network = this.#load(connections, native => new NetworkProbe(native))
+    if (this.#network !== undefined && network.tcp_metrics)
+      this.#series = new NetworkSeries({ startUs, maxBytes })
+    if (this.#network !== undefined && network.flows) {
       const interfaceOf = (address: string) =>
-        address.startsWith('127.') ? 'lo' : (this.interfaces.get(address) ?? '')
-      this.flows = new Flows({ startUs, interfaceOf, interfaces: network.interfaces })
+        address.startsWith('127.') ? 'lo' : (this.#interfaces.get(address) ?? '')
+      this.#flows = new Flows({ startUs, interfaceOf, interfaces: network.interfaces })
     }
-    this.syscalls = this.load(systemCalls, native => new SyscallCounts(native, syscalls, selfPid))
-    if (this.syscalls !== undefined && this.syscalls.unknown.length > 0)
-      log.warn('unknown system calls in the configuration', { names: this.syscalls.unknown.join(' ') })
-    this.events = this.load(processEvents, native => this.openEvents(native))
-    for (const table of [processes, profiled]) table.catchUp = () => this.events?.drain()
-    this.register(governor)
-    this.timers = [
-      setInterval(() => void this.exportInTurns(), network.metrics_interval),
-      setInterval(() => this.findInterfaces(), addressesMs),
+    this.#syscalls = this.#load(systemCalls, native => new SyscallCounts(native, syscalls, selfPid))
+    if (this.#syscalls !== undefined && this.#syscalls.unknown.length > 0)
+      log.warn('unknown system calls in the configuration', { names: this.#syscalls.unknown.join(' ') })
+    this.#events = this.#load(processEvents, native => this.#openEvents(native))
+    for (const table of [processes, profiled]) table.catchUp = () => this.#events?.drain()
+    this.#register(governor)
+    this.#timers = [
+      setInterval(() => void this.#exportInTurns(), network.metrics_interval),
+      setInterval(() => this.#findInterfaces(), addressesMs),
     ]
   }
 
   /** Loads what a part runs; where that fails, there is a fault and the others go on. */
-  private load<T>(part: KernelPart, open: (native: Native) => T): T | undefined {
-    const { config, log } = this.options
+  #load<T>(part: KernelPart, open: (native: Native) => T): T | undefined {
+    const { config, log } = this.#options
     if (part.off(config.agent) !== undefined) return undefined
     try {
       const native = loadNative()
@@ -132,13 +132,13 @@ export class KernelTelemetry {
     }
   }
 
-  private openEvents(native: Native): ProcessEvents {
-    const { pipeline, processes, profiled, resources, onExec } = this.options
+  #openEvents(native: Native): ProcessEvents {
+    const { pipeline, processes, profiled, resources, onExec } = this.#options
     const logs = pipeline.intake('logs', 'process')
     let place = noPlace
     let began: number | undefined
     return new ProcessEvents(native, {
-      maxPerSecond: this.eventSteps.value,
+      maxPerSecond: this.#eventSteps.value,
       onProcess: news => {
         processes.noticed(news)
         profiled.noticed(news)
@@ -149,15 +149,16 @@ export class KernelTelemetry {
       emit: record => {
         const pid = Number(record.attributes.get('process.pid'))
         // Another process may have its number by now.
-        logs.add(processes.known(pid, began) ?? resources.of(place), this.scope, record)
+        logs.add(processes.known(pid, began) ?? resources.of(place), this.#scope, record)
         place = noPlace
         began = undefined
       },
     })
   }
 
-  private register(governor: MemoryGovernor): void {
-    const { graph, flows } = this
+  #register(governor: MemoryGovernor): void {
+    const { graph } = this
+    const flows = this.#flows
     governor.register({
       name: 'service graph',
       kind: 'detail',
@@ -177,14 +178,17 @@ export class KernelTelemetry {
       name: 'network metrics',
       kind: 'intake',
       share: seriesShare * leavingPart,
-      bytes: () => (this.series?.bytes ?? 0) + this.syscallTimes.bytes,
+      bytes: () => (this.#series?.bytes ?? 0) + this.#syscallTimes.bytes,
       shed: () => 0,
     })
   }
 
   /** What owners did not get, or gave up for others, by table. */
   get losses(): Readonly<Record<string, ShareLosses | undefined>> {
-    const { graph, network, series, flows } = this
+    const { graph } = this
+    const network = this.#network
+    const series = this.#series
+    const flows = this.#flows
     return {
       service_graph: graph.losses,
       connection_pairs: network && { refused: network.counters().overflowed, taken: 0 },
@@ -195,15 +199,15 @@ export class KernelTelemetry {
 
   /** What does less while svc takes too much CPU: processes that come and go, which a look at each costs. */
   get lever(): CpuLever {
-    const { eventSteps } = this
+    const eventSteps = this.#eventSteps
     const change = (step: () => boolean) => () => {
-      if (this.events === undefined) return false
+      if (this.#events === undefined) return false
       // What was untold until now was so by the bound until now.
-      this.book()
+      this.#book()
       return step()
     }
     return {
-      costMs: () => this.events?.busyMs ?? 0,
+      costMs: () => this.#events?.busyMs ?? 0,
       lower: change(() => eventSteps.lower()),
       raise: change(() => eventSteps.raise()),
       get effect() {
@@ -216,28 +220,28 @@ export class KernelTelemetry {
 
   /** Exports what was counted. `last`: nothing waits for more any longer. */
   exportMetrics(last = false): void {
-    this.network?.collect(this.connectionCounter(), last)
-    for (const _ of this.exportEach(last));
+    this.#network?.collect(this.#connectionCounter(), last)
+    for (const _ of this.#exportEach(last));
   }
 
   /** Exports what was counted, and lets others have their turns while it looks at connections. */
-  private async exportInTurns(): Promise<void> {
-    if (this.counting) return
-    this.counting = true
+  async #exportInTurns(): Promise<void> {
+    if (this.#counting) return
+    this.#counting = true
     try {
-      await this.network?.collectInTurns(this.connectionCounter())
-      await this.options.processes.look()
+      await this.#network?.collectInTurns(this.#connectionCounter())
+      await this.#options.processes.look()
       const turn = new Turn()
-      const began = this.exports + 1
-      for (const _ of this.exportEach(false)) {
+      const began = this.#exports + 1
+      for (const _ of this.#exportEach(false)) {
         if (turn.isOver) await turn.next()
         // What is left was exported by another one meanwhile, and is older.
-        if (this.stopped || this.exports !== began) break
+        if (this.#stopped || this.#exports !== began) break
       }
     } catch (error) {
-      this.options.log.warn('connections not counted', { reason: errorText(error) })
+      this.#options.log.warn('connections not counted', { reason: errorText(error) })
     } finally {
-      this.counting = false
+      this.#counting = false
     }
   }
 
@@ -245,63 +249,63 @@ export class KernelTelemetry {
    * Exports what was counted, a metric of a process with each step. What is counted on meanwhile (requests between services)
    * is exported at once.
    */
-  private *exportEach(last: boolean): Generator<void> {
-    if (this.stopped && !last) return
-    this.exports++
-    const { options } = this
+  *#exportEach(last: boolean): Generator<void> {
+    if (this.#stopped && !last) return
+    this.#exports++
+    const options = this.#options
     const { processes, pipeline } = options
     const host = options.host.resource
-    this.syscalls?.collect((pid, comm, dimensions, count, sumNs, buckets) => {
+    this.#syscalls?.collect((pid, comm, dimensions, count, sumNs, buckets) => {
       if (!processes.selected(pid, comm)) return
       const resource = processes.resource(pid, comm)
-      this.syscallTimes.merge(resource, syscallDuration, dimensions, count, sumNs, buckets)
+      this.#syscallTimes.merge(resource, syscallDuration, dimensions, count, sumNs, buckets)
     })
     const timeUs = Date.now() * 1000
     for (const [type, all] of [
-      ['network', this.series?.collect(timeUs) ?? []],
-      ['syscalls', this.syscallTimes.collect(timeUs)],
+      ['network', this.#series?.collect(timeUs) ?? []],
+      ['syscalls', this.#syscallTimes.collect(timeUs)],
     ] as const) {
       const intake = pipeline.intake('metrics', type)
       for (const { resource, metrics } of all)
         for (const metric of metrics) {
-          intake.add(resource, this.scope, metric)
+          intake.add(resource, this.#scope, metric)
           yield
         }
     }
     for (const [type, metrics] of [
-      ['network', this.flows?.collect(timeUs, last) ?? []],
+      ['network', this.#flows?.collect(timeUs, last) ?? []],
       ['service_graph', this.graph.collect(timeUs)],
-      ['process', this.events?.metrics(timeUs) ?? []],
+      ['process', this.#events?.metrics(timeUs) ?? []],
     ] as const) {
       const intake = pipeline.intake('metrics', type)
-      for (const metric of metrics) intake.add(host, this.scope, metric)
+      for (const metric of metrics) intake.add(host, this.#scope, metric)
     }
-    this.book()
+    this.#book()
   }
 
   /** Exports what was counted to the end, and unloads. */
   stop(): void {
-    this.stopped = true
-    for (const timer of this.timers) clearInterval(timer)
-    this.events?.drain()
+    this.#stopped = true
+    for (const timer of this.#timers) clearInterval(timer)
+    this.#events?.drain()
     this.exportMetrics(true)
-    this.network?.close()
-    this.syscalls?.close()
-    this.events?.close()
+    this.#network?.close()
+    this.#syscalls?.close()
+    this.#events?.close()
   }
 
-  private connectionCounter(): (pair: NetworkPair) => void {
-    const { processes } = this.options
-    const host = this.options.host.resource
-    if (host !== this.lastHost) this.series?.forget(this.lastHost)
-    this.lastHost = host
+  #connectionCounter(): (pair: NetworkPair) => void {
+    const { processes } = this.#options
+    const host = this.#options.host.resource
+    if (host !== this.#lastHost) this.#series?.forget(this.#lastHost)
+    this.#lastHost = host
     return pair => {
       const { pid, comm, server, port, overflow } = pair
       const known = pid !== 0 && !overflow
       if (known && !processes.selected(pid, comm)) return
       const resource = known ? processes.resource(pid, comm, server ? port : 0) : host
-      this.series?.add(resource, pair)
-      this.flows?.add(
+      this.#series?.add(resource, pair)
+      this.#flows?.add(
         pair,
         String(resource.attributes.get('service.name') ?? ''),
         resource.owner ?? hostOwner,
@@ -310,22 +314,22 @@ export class KernelTelemetry {
   }
 
   /** Brings the books up to date with what could not be told. */
-  private book(): void {
-    const { ledger } = this.options.pipeline
-    const untold = this.events?.untold ?? 0
-    const reason = this.eventSteps.isLowered ? 'cpu_limit' : 'over_budget'
-    if (untold > this.untold) ledger.logs.miss(reason, untold - this.untold, 'process')
-    this.untold = untold
-    const lost = this.syscalls?.lost ?? 0
-    if (lost > this.lostCalls)
-      this.options.log.warn('system calls not counted', { calls: lost - this.lostCalls })
-    this.lostCalls = lost
+  #book(): void {
+    const { ledger } = this.#options.pipeline
+    const untold = this.#events?.untold ?? 0
+    const reason = this.#eventSteps.isLowered ? 'cpu_limit' : 'over_budget'
+    if (untold > this.#untold) ledger.logs.miss(reason, untold - this.#untold, 'process')
+    this.#untold = untold
+    const lost = this.#syscalls?.lost ?? 0
+    if (lost > this.#lostCalls)
+      this.#options.log.warn('system calls not counted', { calls: lost - this.#lostCalls })
+    this.#lostCalls = lost
   }
 
-  private findInterfaces(): void {
+  #findInterfaces(): void {
     const found = new Map<string, string>()
     for (const [name, addresses] of Object.entries(networkInterfaces()))
       for (const { address } of addresses ?? []) found.set(address, name)
-    this.interfaces = found
+    this.#interfaces = found
   }
 }

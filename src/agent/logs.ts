@@ -93,16 +93,16 @@ const nameBytes = 96
 /** Collects logs while the configuration wants it to. */
 export class Logs {
   readonly recent: RecentLogs
-  private readonly options: LogsOptions
-  private readonly scope: Scope = { name: 'svc/logs', version: build().version }
-  private readonly records = new Map<string, number>()
-  private readonly intakes = new Map<string, Intake<LogRecord>>()
-  private config: Config
-  private running: Running | undefined
+  readonly #options: LogsOptions
+  readonly #scope: Scope = { name: 'svc/logs', version: build().version }
+  readonly #records = new Map<string, number>()
+  readonly #intakes = new Map<string, Intake<LogRecord>>()
+  #config: Config
+  #running: Running | undefined
   /** One for all followers: two that write the same file would undo what the other wrote. */
-  private positions: LogPositions | undefined
+  #positions: LogPositions | undefined
   /** Of followers that were replaced. */
-  private readonly before = {
+  readonly #before = {
     readBytes: 0,
     truncations: 0,
     lostRotations: 0,
@@ -110,51 +110,51 @@ export class Logs {
     taken: 0,
     busyMs: 0,
   }
-  private readonly pace = new CpuSteps(paces, pace => this.running?.follower.limit(pace))
+  readonly #pace = new CpuSteps(paces, pace => this.#running?.follower.limit(pace))
   /** Bytes that each of the tables may hold. */
-  private readonly roomBytes: number
-  private readonly waiting: WaitingText
-  private fault: string | undefined
-  private stopping: Promise<void> = Promise.resolve()
-  private stopped = false
+  readonly #roomBytes: number
+  readonly #waiting: WaitingText
+  #fault: string | undefined
+  #stopping: Promise<void> = Promise.resolve()
+  #stopped = false
 
   constructor(options: LogsOptions) {
-    this.options = options
+    this.#options = options
     this.recent = options.recent
-    this.config = options.config
-    this.roomBytes = options.governor.limitOf()
-    this.waiting = new WaitingText(this.roomBytes)
-    this.govern(options.governor)
+    this.#config = options.config
+    this.#roomBytes = options.governor.limitOf()
+    this.#waiting = new WaitingText(this.#roomBytes)
+    this.#govern(options.governor)
   }
 
   /** Something is followed. */
   get isOn(): boolean {
-    return this.running !== undefined
+    return this.#running !== undefined
   }
 
   get counts(): LogsCounts {
-    const { follower, journal } = this.running ?? {}
+    const { follower, journal } = this.#running ?? {}
     const state = follower?.counts
     const { refused = 0, taken = 0 } = state?.losses ?? {}
     return {
-      enabled: this.running !== undefined,
-      records: this.records,
+      enabled: this.#running !== undefined,
+      records: this.#records,
       files: state?.files ?? 0,
-      readBytes: this.before.readBytes + (state?.readBytes ?? 0),
+      readBytes: this.#before.readBytes + (state?.readBytes ?? 0),
       paused: state?.isPaused ?? false,
-      truncations: this.before.truncations + (state?.truncations ?? 0),
-      lostRotations: this.before.lostRotations + (state?.lostRotations ?? 0),
+      truncations: this.#before.truncations + (state?.truncations ?? 0),
+      lostRotations: this.#before.lostRotations + (state?.lostRotations ?? 0),
       leftOut: state?.leftOut ?? { files: 0, directories: 0 },
-      losses: { refused: this.before.refused + refused, taken: this.before.taken + taken },
-      forgottenPositions: this.positions?.forgotten ?? 0,
-      cutTexts: this.waiting.cut,
+      losses: { refused: this.#before.refused + refused, taken: this.#before.taken + taken },
+      forgottenPositions: this.#positions?.forgotten ?? 0,
+      cutTexts: this.#waiting.cut,
       journal: journal?.state.reason ?? '',
     }
   }
 
   /** Looks at all followed logs. */
   get status(): LogsStatus {
-    const state = this.running?.follower.state
+    const state = this.#running?.follower.state
     return {
       ...this.counts,
       behindBytes: state?.behindBytes ?? 0,
@@ -169,14 +169,14 @@ export class Logs {
 
   get faults(): readonly Degradation[] {
     const faults: Degradation[] = []
-    if (this.fault !== undefined)
+    if (this.#fault !== undefined)
       faults.push({
         subsystem: 'logs',
-        reason: this.fault,
+        reason: this.#fault,
         hint: 'correct the configuration; a pattern is an absolute path, such as /var/log/shop/*.gz',
       })
-    const journal = this.running?.journal?.state
-    if (journal !== undefined && journal.reason !== '' && !this.running?.isEnding)
+    const journal = this.#running?.journal?.state
+    if (journal !== undefined && journal.reason !== '' && !this.#running?.isEnding)
       faults.push({ subsystem: 'journal', reason: journal.reason, hint: journal.hint })
     return faults
   }
@@ -186,10 +186,10 @@ export class Logs {
    * logs have turns, so that whoever writes most waits longest.
    */
   get lever(): CpuLever {
-    const { pace } = this
+    const pace = this.#pace
     return {
-      costMs: () => this.before.busyMs + (this.running?.follower.busyMs ?? 0),
-      lower: () => this.running !== undefined && pace.lower(),
+      costMs: () => this.#before.busyMs + (this.#running?.follower.busyMs ?? 0),
+      lower: () => this.#running !== undefined && pace.lower(),
       raise: () => pace.raise(),
       get effect() {
         const { bytesPerSecond, rarer } = pace.value
@@ -202,87 +202,87 @@ export class Logs {
 
   /** There may be a new log. */
   hurry(): void {
-    this.running?.follower.hurry()
+    this.#running?.follower.hurry()
   }
 
   start(): void {
-    this.fault = undefined
-    const { mode, agent } = this.config
-    if (this.stopped || mode !== 'agent' || !agent.logs.enabled) return
+    this.#fault = undefined
+    const { mode, agent } = this.#config
+    if (this.#stopped || mode !== 'agent' || !agent.logs.enabled) return
     try {
-      this.running = this.open()
+      this.#running = this.#open()
     } catch (error) {
-      this.fault = errorText(error)
-      this.options.log.warn('logs are not collected', { reason: this.fault })
+      this.#fault = errorText(error)
+      this.#options.log.warn('logs are not collected', { reason: this.#fault })
     }
   }
 
   /** What a reload changes: what was read goes on where it was. */
   prepare(config: Config): Change {
     return change(() => {
-      this.config = config
-      this.stopping = this.stopping.then(() => this.end()).then(() => this.start())
+      this.#config = config
+      this.#stopping = this.#stopping.then(() => this.#end()).then(() => this.start())
     })
   }
 
   /** Reads no further, and hands on what waits for more lines. */
   async stop(): Promise<void> {
-    this.stopped = true
-    await this.stopping
-    await this.end()
+    this.#stopped = true
+    await this.#stopping
+    await this.#end()
   }
 
-  private async end(): Promise<void> {
-    const { running } = this
+  async #end(): Promise<void> {
+    const running = this.#running
     if (running === undefined) return
     running.isEnding = true
-    this.hurryRecords()
+    this.#hurryRecords()
     await Promise.all([running.journal?.stop(), running.follower.stop()])
-    this.running = undefined
-    this.before.busyMs += running.follower.busyMs
+    this.#running = undefined
+    this.#before.busyMs += running.follower.busyMs
     const { readBytes, truncations, lostRotations, losses } = running.follower.counts
-    this.before.readBytes += readBytes
-    this.before.truncations += truncations
-    this.before.lostRotations += lostRotations
-    this.before.refused += losses.refused
-    this.before.taken += losses.taken
+    this.#before.readBytes += readBytes
+    this.#before.truncations += truncations
+    this.#before.lostRotations += lostRotations
+    this.#before.refused += losses.refused
+    this.#before.taken += losses.taken
   }
 
   /** Has what logs hold in memory given back when it is short. */
-  private govern(governor: MemoryGovernor): void {
+  #govern(governor: MemoryGovernor): void {
     governor.register({
       name: 'names of log files',
       kind: 'cache',
-      bytes: () => this.running?.follower.nameBytes ?? 0,
-      shed: bytes => this.running?.follower.shedNames(bytes) ?? 0,
+      bytes: () => this.#running?.follower.nameBytes ?? 0,
+      shed: bytes => this.#running?.follower.shedNames(bytes) ?? 0,
     })
     governor.register({
       name: 'positions of logs',
       kind: 'detail',
-      bytes: () => this.positions?.bytes ?? 0,
+      bytes: () => this.#positions?.bytes ?? 0,
       shed: bytes =>
-        this.positions?.shed(bytes, position => this.running?.follower.follows(position) ?? true) ?? 0,
+        this.#positions?.shed(bytes, position => this.#running?.follower.follows(position) ?? true) ?? 0,
     })
     governor.register({
       name: 'unfinished log texts',
       kind: 'intake',
-      bytes: () => this.waiting.bytes,
-      shed: bytes => this.waiting.shed(bytes),
+      bytes: () => this.#waiting.bytes,
+      shed: bytes => this.#waiting.shed(bytes),
     })
   }
 
-  private open(): Running {
-    const { pipeline, entities, resources, host, log } = this.options
-    const settings = this.config.agent.logs
+  #open(): Running {
+    const { pipeline, entities, resources, host, log } = this.#options
+    const settings = this.#config.agent.logs
     const warn = (reason: string, hint: string) => log.warn('log collection is limited', { reason, hint })
-    this.positions ??= new LogPositions(settings.position_file, warn, this.roomBytes)
-    const { positions } = this
+    this.#positions ??= new LogPositions(settings.position_file, warn, this.#roomBytes)
+    const positions = this.#positions
     const secured = async () => {
       const done = pipeline.secured('logs')
-      if (this.running?.isEnding) this.hurryRecords()
+      if (this.#running?.isEnding) this.#hurryRecords()
       await done
       // Who goes on after a reload knows better.
-      if (this.running?.follower !== follower && !this.stopped)
+      if (this.#running?.follower !== follower && !this.#stopped)
         throw new Error('another reader has taken over these logs')
     }
     const native = loadNative()
@@ -290,16 +290,16 @@ export class Logs {
       sources: logSources({
         settings,
         entities,
-        waiting: this.waiting,
+        waiting: this.#waiting,
         emit: (source, placeOf) => record =>
-          this.take(source, placeOf === undefined ? host.resource : resources.of(placeOf()), record),
+          this.#take(source, placeOf === undefined ? host.resource : resources.of(placeOf()), record),
       }),
       positions,
       far: new FarLogs(new FarFiles({ log })),
       startAt: settings.start_at,
       // Each needs a position that it does not lose to others.
-      maxFiles: Math.min(mostFiles, Math.floor(this.roomBytes / positionBytes)),
-      maxNames: Math.min(mostNames, Math.floor(this.roomBytes / nameBytes)),
+      maxFiles: Math.min(mostFiles, Math.floor(this.#roomBytes / positionBytes)),
+      maxNames: Math.min(mostNames, Math.floor(this.#roomBytes / nameBytes)),
       maxLineBytes: Math.max(settings.max_line_size, escapedBytes),
       pressure: () => pipeline.fill('logs'),
       secured,
@@ -316,28 +316,28 @@ export class Logs {
           emit: record => {
             const id = journalContainer(record)
             const place = { id, runtime: '', podUid: '' }
-            this.take('journal', id === '' ? host.resource : resources.of(place), record)
+            this.#take('journal', id === '' ? host.resource : resources.of(place), record)
           },
         })
       : undefined
-    follower.limit(this.pace.value)
+    follower.limit(this.#pace.value)
     void follower.start()
     return { follower, journal, isEnding: false }
   }
 
   /** Nobody waits for a batch to become full. */
-  private hurryRecords(): void {
+  #hurryRecords(): void {
     // Where it fails, the records go when their batch is due.
-    this.options.pipeline.flush(0).catch(() => undefined)
+    this.#options.pipeline.flush(0).catch(() => undefined)
   }
 
-  private take(source: string, resource: Resource, record: LogRecord): void {
-    this.records.set(source, (this.records.get(source) ?? 0) + 1)
-    let intake = this.intakes.get(source)
+  #take(source: string, resource: Resource, record: LogRecord): void {
+    this.#records.set(source, (this.#records.get(source) ?? 0) + 1)
+    let intake = this.#intakes.get(source)
     if (intake === undefined) {
-      intake = this.options.pipeline.intake('logs', () => source)
-      this.intakes.set(source, intake)
+      intake = this.#options.pipeline.intake('logs', () => source)
+      this.#intakes.set(source, intake)
     }
-    intake.add(resource, this.scope, record)
+    intake.add(resource, this.#scope, record)
   }
 }

@@ -59,34 +59,34 @@ const loweredParts = [1, 1 / 4, 0] as const
 
 /** Runs while the configuration wants it to. */
 export class Profiling {
-  private readonly options: ProfilingOptions
+  readonly #options: ProfilingOptions
   /** Whom samples count to. */
   readonly groups: ProcessGroups
-  private config: Config
-  private running: Running | undefined
-  private fault: NotLoaded | undefined
-  private recordings = 0
-  private readonly part = new CpuSteps(loweredParts, () => this.running?.profiler.configure(this.settings()))
+  #config: Config
+  #running: Running | undefined
+  #fault: NotLoaded | undefined
+  #recordings = 0
+  readonly #part = new CpuSteps(loweredParts, () => this.#running?.profiler.configure(this.#settings()))
   /** Those that were let go of before. */
-  private stopping: Promise<unknown> = Promise.resolve()
+  #stopping: Promise<unknown> = Promise.resolve()
 
   constructor(options: ProfilingOptions) {
     const { config, processes, host } = options
-    this.options = options
-    this.config = config
+    this.#options = options
+    this.#config = config
     this.groups = new ProcessGroups(processes, host)
-    this.start()
+    this.#start()
   }
 
   /** Why they do not run, where they were asked for. */
   get failures(): readonly Degradation[] {
-    return this.fault === undefined ? [] : [failureOf(profiles, this.fault)]
+    return this.#fault === undefined ? [] : [failureOf(profiles, this.#fault)]
   }
 
   /** The same, and what of them is less than asked. */
   get faults(): readonly Degradation[] {
     const hint = `run svc doctor ${profiles.topic}`
-    const { sampler, profiler } = this.running ?? {}
+    const { sampler, profiler } = this.#running ?? {}
     const reasons = [sampler?.degraded, profiler?.files.denied, profiler?.degraded]
     const limits = reasons.flatMap(reason =>
       reason === undefined ? [] : [{ subsystem: profiles.subsystem, reason, hint }],
@@ -96,14 +96,14 @@ export class Profiling {
 
   /** What does less while svc takes too much CPU. Recordings that somebody asks for are as ever. */
   get lever(): CpuLever {
-    const { part } = this
-    const effect = () => this.lowered
+    const part = this.#part
+    const effect = () => this.#lowered
     return {
       costMs: () => {
-        const { profiler, sampler } = this.running ?? {}
+        const { profiler, sampler } = this.#running ?? {}
         return (profiler?.worker.cpuMs ?? 0) + (sampler?.busyMs ?? 0)
       },
-      lower: () => this.running !== undefined && part.lower(),
+      lower: () => this.#running !== undefined && part.lower(),
       raise: () => part.raise(),
       get effect() {
         return effect()
@@ -111,28 +111,28 @@ export class Profiling {
     }
   }
 
-  private get lowered(): string {
-    if (!this.part.isLowered) return ''
-    if (this.part.value === 0) return 'profiles only on request'
-    const { sampleRate } = this.settings()
-    return `profiles at ${sampleRate} samples/s instead of ${this.config.agent.profiling.sample_rate}`
+  get #lowered(): string {
+    if (!this.#part.isLowered) return ''
+    if (this.#part.value === 0) return 'profiles only on request'
+    const { sampleRate } = this.#settings()
+    return `profiles at ${sampleRate} samples/s instead of ${this.#config.agent.profiling.sample_rate}`
   }
 
-  private settings(): ProfilerSettings {
-    const settings = settingsOf(this.config)
-    const part = this.part.value
+  #settings(): ProfilerSettings {
+    const settings = settingsOf(this.#config)
+    const part = this.#part.value
     if (part === 0) return { ...settings, cpu: false, memory: false, offCpu: false }
     return { ...settings, sampleRate: Math.max(1, Math.floor(settings.sampleRate * part)) }
   }
 
   get sampler(): StackSampler | undefined {
-    return this.running?.sampler
+    return this.#running?.sampler
   }
 
   /** What the kernel side counted, by name; names that end in `_ns` are nanoseconds. Empty while it is off. */
   get counters(): Readonly<Record<string, number>> {
-    if (this.running === undefined) return {}
-    const { samples, samplesNs, idleNs, ends, lost, ...others } = this.running.sampler.counters()
+    if (this.#running === undefined) return {}
+    const { samples, samplesNs, idleNs, ends, lost, ...others } = this.#running.sampler.counters()
     const counters: Record<string, number> = { samples_ns: samplesNs, idle_ns: idleNs }
     for (const [kind, total] of Object.entries(samples)) counters[`samples_${kind}`] = total
     for (const [end, total] of Object.entries(ends)) counters[`stacks_${end}`] = total
@@ -146,28 +146,28 @@ export class Profiling {
   }
 
   get profiler(): Profiler | undefined {
-    return this.running?.profiler
+    return this.#running?.profiler
   }
 
   /** What a reload changes. */
   prepare(config: Config): Change {
     return change(() => {
-      const before = this.config
-      this.config = config
+      const before = this.#config
+      this.#config = config
       const isOn = enabled(config)
       if (!isOn) {
-        this.fault = undefined
+        this.#fault = undefined
         void this.stop()
-      } else if (this.running === undefined) this.start()
+      } else if (this.#running === undefined) this.#start()
       else if (before.agent.profiling !== config.agent.profiling)
-        this.running?.profiler.configure(this.settings())
+        this.#running?.profiler.configure(this.#settings())
     })
   }
 
   async take(request: ProfileRequest): Promise<TakenProfile | ProfileRefusal> {
-    const { running } = this
-    if (running === undefined) return this.refusal()
-    if (this.recordings >= mostRecordings)
+    const running = this.#running
+    if (running === undefined) return this.#refusal()
+    if (this.#recordings >= mostRecordings)
       return {
         cause: 'busy',
         refused: `limit of ${mostRecordings} simultaneous profiles reached`,
@@ -184,14 +184,14 @@ export class Profiling {
       }
     const { sampler, profiler } = running
     const sampling = {
-      ...settingsOf(this.config),
+      ...settingsOf(this.#config),
       sampleRate: rate,
       cpu: kind === 'cpu',
       memory: kind === 'memory',
       offCpu: kind === 'off_cpu',
     }
     const before = sampler.counters()
-    this.recordings++
+    this.#recordings++
     const seen = new Set<string>()
     const note = (of: number, group: Resource) => {
       if (seen.size < mostServices) seen.add(nameOf(group))
@@ -220,50 +220,53 @@ export class Profiling {
         lostSamples: after.lost[kind] - before.lost[kind],
       }
     } finally {
-      this.recordings--
+      this.#recordings--
     }
   }
 
   /** Makes the last profiles, and unloads. May be called again. */
   stop(): Promise<void> {
-    const { running, stopping } = this
-    this.running = undefined
-    if (running !== undefined) this.stopping = Promise.all([stopping, this.end(running)])
-    return this.stopping.then(() => undefined)
+    const running = this.#running
+    const stopping = this.#stopping
+    this.#running = undefined
+    if (running !== undefined) this.#stopping = Promise.all([stopping, this.#end(running)])
+    return this.#stopping.then(() => undefined)
   }
 
-  private async end({ profiler }: Running): Promise<void> {
+  async #end({ profiler }: Running): Promise<void> {
     try {
       await profiler.close()
     } catch (error) {
-      this.options.log.warn('profiler stopped with an error', { reason: errorText(error) })
+      this.#options.log.warn('profiler stopped with an error', { reason: errorText(error) })
     }
     // A reload may have begun anew meanwhile.
-    if (this.running === undefined) this.options.links?.linkSamples(false)
+    if (this.#running === undefined) this.#options.links?.linkSamples(false)
   }
 
-  private refusal(): ProfileRefusal {
+  #refusal(): ProfileRefusal {
     return {
       cause: 'off',
       refused:
-        this.fault === undefined ? 'profiles are disabled' : `profiler is not running: ${this.fault.reason}`,
-      hint: this.fault === undefined ? 'set agent.profiling.enabled: true' : 'run svc doctor profiles',
+        this.#fault === undefined
+          ? 'profiles are disabled'
+          : `profiler is not running: ${this.#fault.reason}`,
+      hint: this.#fault === undefined ? 'set agent.profiling.enabled: true' : 'run svc doctor profiles',
     }
   }
 
-  private start(): void {
-    this.fault = undefined
-    if (!enabled(this.config)) return
+  #start(): void {
+    this.#fault = undefined
+    if (!enabled(this.#config)) return
     try {
-      this.running = this.open()
+      this.#running = this.#open()
     } catch (error) {
-      this.fault = whyNotLoaded(error)
-      this.options.log.warn('cannot start the profiler', { reason: this.fault.reason })
+      this.#fault = whyNotLoaded(error)
+      this.#options.log.warn('cannot start the profiler', { reason: this.#fault.reason })
     }
   }
 
-  private open(): Running {
-    const { pipeline, processes, log, links } = this.options
+  #open(): Running {
+    const { pipeline, processes, log, links } = this.#options
     const native = loadNative()
     if (native instanceof Unsupported) throw new Error(native.reason)
     const numbers = hostPid.try()
@@ -273,7 +276,7 @@ export class Profiling {
     const intake = pipeline.intake('profiles', ({ kind }) => kind)
     let sampler: StackSampler | undefined
     const profiler = new Profiler({
-      settings: this.settings(),
+      settings: this.#settings(),
       open: (sampling, sink) => {
         const requests = links?.requests
         sampler = new StackSampler(

@@ -182,7 +182,7 @@ test('one that cannot tell its state is failed; banner, faults and metrics are t
   assert.deepEqual(about.sort(), [
     'read metric broken_seconds',
     'read metric broken_total',
-    'tell the state of broken',
+    'read the state of broken',
     'update the counts of broken',
   ])
 })

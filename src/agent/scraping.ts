@@ -39,28 +39,28 @@ export interface ScrapingTotals extends Readonly<ScrapeCounts> {
 
 /** Scrapes targets while the configuration names some. */
 export class Scraping {
-  private readonly baseDir: string
-  private readonly log: Logger
-  private readonly manager: ScrapeManager
-  private config: Config
-  private jobsWanted: readonly ScrapeJob[]
+  readonly #baseDir: string
+  readonly #log: Logger
+  readonly #manager: ScrapeManager
+  #config: Config
+  #jobsWanted: readonly ScrapeJob[]
   /** Why nothing is scraped though jobs are configured. */
-  private shardFault: Degradation | undefined
-  private contradictions = 0
-  private started = false
+  #shardFault: Degradation | undefined
+  #contradictions = 0
+  #started = false
 
   constructor({ config, baseDir, pipeline, log, memory }: ScrapingOptions) {
     const metrics = pipeline.intake('metrics', 'scraped')
-    this.baseDir = baseDir
-    this.log = log
-    this.config = config
-    this.jobsWanted = this.wanted
+    this.#baseDir = baseDir
+    this.#log = log
+    this.#config = config
+    this.#jobsWanted = this.#wanted
     const room = new PageRoom(memory && memory.limitBytes * keptPart)
     if (memory !== undefined) {
       pageBuffers.limit(memory.limitBytes * readPart)
       governScraping(memory.governor, room)
     }
-    this.manager = new ScrapeManager({
+    this.#manager = new ScrapeManager({
       log,
       room,
       open: openTarget,
@@ -69,7 +69,7 @@ export class Scraping {
         add: (resource, scope, metric) => metrics.add(resource, scope, metric),
         lose: (reason, points) => pipeline.ledger.metrics.miss(reason, points, 'scraped'),
         contradicts: target => {
-          this.contradictions++
+          this.#contradictions++
           log.error('a page was parsed incorrectly; svc now parses it in full each time', {
             target: shownUrl(target),
             hint: 'this is a bug in svc; please report it with the page',
@@ -81,26 +81,26 @@ export class Scraping {
 
   /** Begins to ask sources for targets. */
   start(): void {
-    this.started = true
-    this.apply()
+    this.#started = true
+    this.#apply()
   }
 
   /** There is something to scrape, or to ask for targets. */
   get isOn(): boolean {
-    return this.jobsWanted.length > 0
+    return this.#jobsWanted.length > 0
   }
 
   get jobs(): readonly JobState[] {
-    return this.manager.state
+    return this.#manager.state
   }
 
   /** How many jobs there are, and targets. */
   get size(): { readonly jobs: number; readonly targets: number } {
-    return { jobs: this.manager.sources.length, targets: this.manager.targetCount }
+    return { jobs: this.#manager.sources.length, targets: this.#manager.targetCount }
   }
 
   get totals(): ScrapingTotals {
-    return { ...this.manager.counts, contradictions: this.contradictions }
+    return { ...this.#manager.counts, contradictions: this.#contradictions }
   }
 
   /**
@@ -108,8 +108,8 @@ export class Scraping {
    * the agent's.
    */
   get faults(): readonly Degradation[] {
-    if (this.shardFault !== undefined) return [this.shardFault]
-    return this.manager.sources.flatMap(({ name, sources }) =>
+    if (this.#shardFault !== undefined) return [this.#shardFault]
+    return this.#manager.sources.flatMap(({ name, sources }) =>
       sources
         .filter(({ reason, hint }) => reason !== '' && hint !== '')
         .map(({ kind, reason, hint }) => ({ subsystem: `targets of ${name} (${kind})`, reason, hint })),
@@ -118,39 +118,39 @@ export class Scraping {
 
   prepare(config: Config): Change {
     return change(() => {
-      this.config = config
-      this.jobsWanted = this.wanted
-      if (this.started) this.apply()
+      this.#config = config
+      this.#jobsWanted = this.#wanted
+      if (this.#started) this.#apply()
     })
   }
 
   /** Ends all, and tells that all series ended. */
   stop(): Promise<void> {
-    this.started = false
-    return this.manager.stop()
+    this.#started = false
+    return this.#manager.stop()
   }
 
-  private get wanted(): readonly ScrapeJob[] {
-    const { prometheus } = this.config.collectors
+  get #wanted(): readonly ScrapeJob[] {
+    const { prometheus } = this.#config.collectors
     // What is wrong with them was told when the configuration was checked.
-    return prometheus.enabled ? jobsOf(prometheus, { baseDir: this.baseDir }).jobs : []
+    return prometheus.enabled ? jobsOf(prometheus, { baseDir: this.#baseDir }).jobs : []
   }
 
-  private apply(): void {
-    const { index, count, replicas } = this.config.collectors.prometheus.shard
-    this.shardFault = undefined
+  #apply(): void {
+    const { index, count, replicas } = this.#config.collectors.prometheus.shard
+    this.#shardFault = undefined
     if (count === 1 || !this.isOn) {
-      this.manager.configure(this.jobsWanted, undefined)
+      this.#manager.configure(this.#jobsWanted, undefined)
       return
     }
     const own = shardIndex(index)
     if (own !== undefined && own < count) {
-      this.manager.configure(this.jobsWanted, { index: own, count, replicas })
+      this.#manager.configure(this.#jobsWanted, { index: own, count, replicas })
       return
     }
     // To scrape all of them would send each series as often as there are agents.
-    this.manager.configure([], undefined)
-    this.shardFault = {
+    this.#manager.configure([], undefined)
+    this.#shardFault = {
       subsystem: 'scraping',
       reason:
         own === undefined
@@ -158,8 +158,8 @@ export class Scraping {
           : `the shard index is ${own}, but collectors.prometheus.shard.count is ${count}`,
       hint: 'set POD_NAME from metadata.name of a StatefulSet, or collectors.prometheus.shard.index',
     }
-    const { reason, hint } = this.shardFault
-    this.log.error('scraping stopped: unknown or invalid shard index', { reason, hint })
+    const { reason, hint } = this.#shardFault
+    this.#log.error('scraping stopped: unknown or invalid shard index', { reason, hint })
   }
 }
 

@@ -60,18 +60,18 @@ class Taken {
     const add = (resource: Resource, item: Span | Metric) => {
       this.ledger[signal].collected++
       const pid = Number(resource.attributes.get('process.pid'))
-      if ('traceId' in item) this.span(pid, item)
-      else this.metric(pid, item)
+      if ('traceId' in item) this.#span(pid, item)
+      else this.#metric(pid, item)
     }
     return { add: (resource, _scope, item) => add(resource, item as Span | Metric) }
   }
 
-  private span(pid: number, { name }: Span): void {
+  #span(pid: number, { name }: Span): void {
     this.spans.set(pid, (this.spans.get(pid) ?? 0) + 1)
     this.names.add(name)
   }
 
-  private metric(pid: number, metric: Metric): void {
+  #metric(pid: number, metric: Metric): void {
     assert.equal(metric.kind, 'histogram')
     const known = this.series.get(pid) ?? new Map<string, number>()
     this.series.set(pid, known)

@@ -78,28 +78,28 @@ export class Tracing {
   readonly protocols: number
   /** What it does less than it was asked to. */
   readonly limits: readonly TracingLimit[]
-  private readonly options: TracingOptions
+  readonly #options: TracingOptions
   /** The configuration that holds now. */
-  private ebpf: Ebpf
+  #ebpf: Ebpf
   readonly routes: Routes
-  private readonly scope: Scope = { name: 'svc/network', version: build().version }
-  private readonly timers: NodeJS.Timeout[]
-  private localAddresses = new Set<string>()
+  readonly #scope: Scope = { name: 'svc/network', version: build().version }
+  readonly #timers: NodeJS.Timeout[]
+  #localAddresses = new Set<string>()
   /** Kernel counters as of the last look. */
-  private seen: Partial<Record<CaptureCounter, number>> = {}
+  #seen: Partial<Record<CaptureCounter, number>> = {}
   /** Exchanges without a record by reason, less those that the books have. */
-  private readonly reasons = { ring_full: 0, over_budget: 0 }
+  readonly #reasons = { ring_full: 0, over_budget: 0 }
   /** Exchanges that the kernel only counted and that the books do not have yet. */
-  private unbooked = 0
-  private lettingGo: Promise<void> | undefined
-  private readonly metrics: RedExport
-  private stopped = false
+  #unbooked = 0
+  #lettingGo: Promise<void> | undefined
+  readonly #metrics: RedExport
+  #stopped = false
 
   constructor(backend: Backend, options: TracingOptions) {
-    this.options = options
+    this.#options = options
     const { pipeline, processes, config, governor, log } = options
     const { network } = config.agent.ebpf
-    this.ebpf = config.agent.ebpf
+    this.#ebpf = config.agent.ebpf
     this.red = new RedTable({
       startUs: Date.now() * 1000,
       histograms: config.otlp.metrics.histograms,
@@ -107,11 +107,11 @@ export class Tracing {
       ...(governor === undefined ? {} : { maxBytes: governor.limitOf(redShare) }),
     })
     this.routes = new Routes(routeOptions(network), governor?.limitOf(routesShare))
-    const made = this.makeProtocols(network)
+    const made = this.#makeProtocols(network)
     this.protocols = made.length
     const clock = new WallClock()
-    this.tracer = this.makeTracer(made, network, clock)
-    this.findAddresses()
+    this.tracer = this.#makeTracer(made, network, clock)
+    this.#findAddresses()
     const native = loadNative()
     if (native instanceof Unsupported) throw new Error(native.reason)
     this.streams = new Streams(made, this.tracer, {
@@ -123,7 +123,7 @@ export class Tracing {
     this.capture = backend.open(
       native,
       { ...captureOptions(config, names, governor), clock },
-      this.makeSink(),
+      this.#makeSink(),
     )
     this.budget = new SpanBudget({
       capture: this.capture,
@@ -133,25 +133,29 @@ export class Tracing {
       spans: () => [...this.collected.values()].reduce((sum, spans) => sum + spans, 0),
       sync: () => this.sync(),
     })
-    this.register(governor)
+    this.#register(governor)
     const inside: ReturnType<typeof readInsideTls> = network.tls
       ? readInsideTls(this.capture, selectionOf(config.discovery), log)
       : {}
     this.tls = inside.probes
-    this.limits = [inside.limit, this.withoutNames()].filter(limit => limit !== undefined)
-    this.timers = [setInterval(() => this.tick(), 250), setInterval(() => this.findAddresses(), addressesMs)]
+    this.limits = [inside.limit, this.#withoutNames()].filter(limit => limit !== undefined)
+    this.#timers = [
+      setInterval(() => this.#tick(), 250),
+      setInterval(() => this.#findAddresses(), addressesMs),
+    ]
     processes.onEnd((ended, next) => this.red.forget(ended, next))
-    const { red, scope } = this
+    const { red } = this
+    const scope = this.#scope
     const sync = () => {
       this.sync()
       this.routes.expire(performance.now())
     }
-    this.metrics = new RedExport({ red, processes, pipeline, scope, sync, log })
-    this.metrics.every(network.metrics_interval)
+    this.#metrics = new RedExport({ red, processes, pipeline, scope, sync, log })
+    this.#metrics.every(network.metrics_interval)
   }
 
-  private makeProtocols(network: Network) {
-    const { processes } = this.options
+  #makeProtocols(network: Network) {
+    const { processes } = this.#options
     const route = ({ connection, status }: Operation, path: string): string => {
       const { attributes, owner = hostOwner } = processes.resource(connection.pid, connection.comm)
       const service = String(attributes.get('service.name'))
@@ -163,12 +167,12 @@ export class Tracing {
       .map(unit => unit.create({ route, captureBytes: network.capture_bytes }))
   }
 
-  private makeTracer(made: TracerOptions['protocols'], network: Network, clock: WallClock): Tracer {
-    const { pipeline, processes, edge, governor } = this.options
+  #makeTracer(made: TracerOptions['protocols'], network: Network, clock: WallClock): Tracer {
+    const { pipeline, processes, edge, governor } = this.#options
     const account = pipeline.ledger.traces
     return new Tracer({
       protocols: made,
-      scope: this.scope,
+      scope: this.#scope,
       red: this.red,
       countedBounds: kernelBounds,
       resourceOf: ({ pid, comm, server, localPort }) => processes.resource(pid, comm, server ? localPort : 0),
@@ -181,36 +185,37 @@ export class Tracing {
       overBudget: (operation, { owner = hostOwner }) =>
         this.budget.allows(operation, owner) ? '' : this.budget.reason,
       rules: tracerRules(network),
-      isLocal: address => address.startsWith('127.') || address === '::1' || this.localAddresses.has(address),
+      isLocal: address =>
+        address.startsWith('127.') || address === '::1' || this.#localAddresses.has(address),
       now: () => this.capture?.reachedMs ?? performance.now(),
       clock,
       ...(governor === undefined ? {} : { governor }),
     })
   }
 
-  private makeSink(): TracingSink {
-    const account = this.options.pipeline.ledger.traces
+  #makeSink(): TracingSink {
+    const account = this.#options.pipeline.ledger.traces
     return new TracingSink({
       tracer: this.tracer,
       streams: this.streams,
       drop: (reason, n) => account.miss(reason, n),
       counted: operations => {
-        this.unbooked += operations
+        this.#unbooked += operations
       },
       refuse: connection => this.capture.refuse(connection),
-      log: this.options.log,
+      log: this.#options.log,
     })
   }
 
   /** In a pid namespace of its own the agent has no names of processes. */
-  private withoutNames(): TracingLimit | undefined {
+  #withoutNames(): TracingLimit | undefined {
     if (this.capture.selfPid === process.pid) return undefined
-    this.options.processes.withoutProc()
+    this.#options.processes.withoutProc()
     const { detail, lose, hint } = ownPids
     return { subsystem: 'processes', reason: `${detail}: ${lose}`, hint }
   }
 
-  private register(governor: MemoryGovernor | undefined): void {
+  #register(governor: MemoryGovernor | undefined): void {
     const { red, routes } = this
     // What is counted stays: it is bounded by its share where it comes in.
     const counted = { kind: 'intake', share: redShare, bytes: () => red.bytes, shed: () => 0 } as const
@@ -232,12 +237,12 @@ export class Tracing {
   prepare(config: Config): Change {
     const { ebpf } = config.agent
     const { network } = ebpf
-    const before = this.ebpf
+    const before = this.#ebpf
     const differs = <T>(of: (network: Network) => T): boolean =>
       !isDeepStrictEqual(of(before.network), of(network))
     const steps: (() => void)[] = [
       () => {
-        this.ebpf = ebpf
+        this.#ebpf = ebpf
       },
     ]
     if (differs(captureRules)) {
@@ -259,10 +264,10 @@ export class Tracing {
       })
     }
     if (differs(({ metrics_interval }) => metrics_interval))
-      steps.push(() => this.metrics.every(network.metrics_interval))
+      steps.push(() => this.#metrics.every(network.metrics_interval))
     return change(() => {
       // An agent that ended meanwhile begins nothing again.
-      if (!this.stopped) for (const step of steps) step()
+      if (!this.#stopped) for (const step of steps) step()
     })
   }
 
@@ -293,25 +298,26 @@ export class Tracing {
     this.capture.collect()
     // The kernel notes the reason before the exchange; read the other way round, no exchange lacks its reason.
     const now = this.capture.counters()
-    const { reasons, seen } = this
-    const account = this.options.pipeline.ledger.traces
+    const reasons = this.#reasons
+    const seen = this.#seen
+    const account = this.#options.pipeline.ledger.traces
     const grown = (counter: CaptureCounter) => now[counter] - (seen[counter] ?? 0)
     reasons.ring_full += grown('ring_full')
     reasons.over_budget += grown('over_budget')
-    this.explain(grown('red_full'))
+    this.#explain(grown('red_full'))
     this.tracer.lost('red_full', grown('red_full'))
     this.tracer.lost('framing_lost', grown('abandoned'))
     this.tracer.lost('no_memory', grown('pipeline_full'))
-    this.seen = now
-    const ringFull = this.explain(this.unbooked)
+    this.#seen = now
+    const ringFull = this.#explain(this.#unbooked)
     account.miss('ring_full', ringFull)
-    account.miss(this.budget.reason, this.unbooked - ringFull)
-    this.unbooked = 0
+    account.miss(this.budget.reason, this.#unbooked - ringFull)
+    this.#unbooked = 0
   }
 
   /** Takes `exchanges` off the reasons. Returns how many of them found the ring full; the others were over budget. */
-  private explain(exchanges: number): number {
-    const { reasons } = this
+  #explain(exchanges: number): number {
+    const reasons = this.#reasons
     const ringFull = Math.min(exchanges, reasons.ring_full)
     reasons.ring_full -= ringFull
     reasons.over_budget -= exchanges - ringFull
@@ -319,15 +325,15 @@ export class Tracing {
   }
 
   exportMetrics(): void {
-    this.metrics.now()
+    this.#metrics.now()
   }
 
   /** Detaches, and hands on all that was seen. Its counters can be read until it is closed. */
   stop(): void {
-    this.stopped = true
-    for (const timer of this.timers) clearInterval(timer)
-    this.metrics.stop()
-    this.lettingGo = this.tls?.close()
+    this.#stopped = true
+    for (const timer of this.#timers) clearInterval(timer)
+    this.#metrics.stop()
+    this.#lettingGo = this.tls?.close()
     this.capture.detach()
     this.streams.close()
     this.sync()
@@ -337,13 +343,13 @@ export class Tracing {
 
   /** Unloads, when the kernel has let go of TLS libraries: what is left at the end of the process, it lets go one by one. */
   async close(): Promise<void> {
-    if (this.lettingGo !== undefined)
-      await Promise.race([this.lettingGo, sleep(mostLettingGoMs, undefined, { ref: false })])
+    if (this.#lettingGo !== undefined)
+      await Promise.race([this.#lettingGo, sleep(mostLettingGoMs, undefined, { ref: false })])
     this.capture.close()
   }
 
   /** Waits no longer for what did not come in time. */
-  private tick(): void {
+  #tick(): void {
     // It may have come while this process, or all of its host, stood still.
     this.capture.drain()
     this.tracer.tick()
@@ -351,11 +357,11 @@ export class Tracing {
     this.streams.tick(this.capture.reachedNs)
   }
 
-  private findAddresses(): void {
+  #findAddresses(): void {
     const found = new Set<string>()
     for (const addresses of Object.values(networkInterfaces()))
       for (const { address } of addresses ?? []) found.add(address)
-    this.localAddresses = found
+    this.#localAddresses = found
   }
 }
 

@@ -77,23 +77,23 @@ export class LiveWindow {
       kind: 'detail',
       apart: true,
       bytes: () => this.#kept,
-      shed: bytes => this.shed(bytes),
+      shed: bytes => this.#shed(bytes),
     })
     this.vitals = new Vitals({ windowMs, maxBytes: shareOf(config, 'vitals') })
     const keepEdge = guarded(log, 'the map', (request: RequestEdge, _: undefined) => {
       const { server, serverPort } = request
-      if (this.isPaused) return
+      if (this.#isPaused) return
       if (typeof server === 'string' && serverPort === this.ownPort && isLoopback(server)) return
       this.edges.add(request)
     })
     this.edge = request => keepEdge(request, undefined)
     const keepSpan = (resource: Resource, span: Span) => {
-      if (this.isPaused) return
-      if (span.kind !== SpanKind.client || !this.asksUs(span)) this.spans.add(resource, span)
+      if (this.#isPaused) return
+      if (span.kind !== SpanKind.client || !this.#asksUs(span)) this.spans.add(resource, span)
     }
     pipeline.watch('traces', guarded(log, 'traces', keepSpan))
     const keepProfile = (resource: Resource, profile: Profile) => {
-      if (!this.isPaused) this.profiles.add(resource, profile)
+      if (!this.#isPaused) this.profiles.add(resource, profile)
     }
     pipeline.watch('profiles', guarded(log, 'profiles', keepProfile))
   }
@@ -108,12 +108,12 @@ export class LiveWindow {
   }
 
   /** Nothing is kept while memory is short. */
-  private get isPaused(): boolean {
+  get #isPaused(): boolean {
     return this.#governor.pressure >= detailPressure
   }
 
   /** Forgets all of one part after the other, the largest first: what it kept is for people to look at. */
-  private shed(bytes: number): number {
+  #shed(bytes: number): number {
     const before = this.#kept
     const parts = ['spans', 'profiles', 'edges'] as const
     for (const part of parts.toSorted((a, b) => this[b].bytes - this[a].bytes)) {
@@ -123,7 +123,7 @@ export class LiveWindow {
     return Math.max(0, before - this.#kept)
   }
 
-  private asksUs({ attributes }: Span): boolean {
+  #asksUs({ attributes }: Span): boolean {
     return (
       attributes.get('server.port') === this.ownPort &&
       isLoopback(String(attributes.get('server.address') ?? ''))

@@ -23,34 +23,34 @@ const maxQuestions = 4
 export class Inspections {
   /** Why a container could not be read; '' while all could. */
   fault = ''
-  private readonly options: InspectionsOptions
+  readonly #options: InspectionsOptions
   /** Containers to read, with the data known from their events in case they are gone by then. */
-  private readonly waiting = new Map<string, Container | undefined>()
+  readonly #waiting = new Map<string, Container | undefined>()
   /** Containers being read, and whether the answer is still current. */
-  private readonly asked = new Map<string, { counts: boolean }>()
-  private readonly failed = new Set<string>()
-  private closed = false
+  readonly #asked = new Map<string, { counts: boolean }>()
+  readonly #failed = new Set<string>()
+  #closed = false
 
   constructor(options: InspectionsOptions) {
-    this.options = options
+    this.#options = options
   }
 
   /** A container changed. `seen` is reported if the container is gone before it can be read. */
   want(id: string, seen?: Container): void {
-    if (this.closed || this.waiting.size >= maxContainers) return
-    this.waiting.set(id, seen ?? this.waiting.get(id))
-    this.next()
+    if (this.#closed || this.#waiting.size >= maxContainers) return
+    this.#waiting.set(id, seen ?? this.#waiting.get(id))
+    this.#next()
   }
 
   /** A container was removed. `seen` is reported if it was never read in time. */
-  gone(id: string, seen = this.waiting.get(id)): void {
-    if (this.closed) return
-    const { known, room, sink } = this.options
-    this.waiting.delete(id)
-    this.fixed(id)
-    const question = this.asked.get(id)
+  gone(id: string, seen = this.#waiting.get(id)): void {
+    if (this.#closed) return
+    const { known, room, sink } = this.#options
+    this.#waiting.delete(id)
+    this.#fixed(id)
+    const question = this.#asked.get(id)
     if (question !== undefined) question.counts = false
-    if (seen !== undefined && !known.has(id)) this.tell(seen)
+    if (seen !== undefined && !known.has(id)) this.#tell(seen)
     room.give(entityBytes(known.get(id)))
     if (known.delete(id)) sink.containerGone(id)
   }
@@ -58,57 +58,57 @@ export class Inspections {
   /** Applies a list requested when the containers in `before` were known. Reads all of them, or only new ones. */
   reconcile(listed: ReadonlySet<string>, before: readonly string[], all: boolean): void {
     for (const id of before) if (!listed.has(id)) this.gone(id)
-    for (const id of listed) if (all || this.failed.has(id) || !this.options.known.has(id)) this.want(id)
+    for (const id of listed) if (all || this.#failed.has(id) || !this.#options.known.has(id)) this.want(id)
   }
 
   /** Stops requests and reports. */
   close(): void {
-    this.closed = true
-    this.waiting.clear()
-    for (const question of this.asked.values()) question.counts = false
+    this.#closed = true
+    this.#waiting.clear()
+    for (const question of this.#asked.values()) question.counts = false
   }
 
-  private next(): void {
-    for (const [id, seen] of this.waiting) {
-      if (this.asked.size >= maxQuestions) return
+  #next(): void {
+    for (const [id, seen] of this.#waiting) {
+      if (this.#asked.size >= maxQuestions) return
       // One that changed while it is asked for is asked for again, once.
-      if (this.asked.has(id)) continue
-      this.waiting.delete(id)
-      void this.ask(id, seen)
+      if (this.#asked.has(id)) continue
+      this.#waiting.delete(id)
+      void this.#ask(id, seen)
     }
   }
 
-  private async ask(id: string, seen: Container | undefined): Promise<void> {
+  async #ask(id: string, seen: Container | undefined): Promise<void> {
     const question = { counts: true }
-    this.asked.set(id, question)
+    this.#asked.set(id, question)
     try {
-      const container = await this.options.read(id)
+      const container = await this.#options.read(id)
       if (container === undefined) {
         if (question.counts) this.gone(id, seen)
         return
       }
-      if (question.counts) this.tell(container)
-      this.fixed(id)
+      if (question.counts) this.#tell(container)
+      this.#fixed(id)
     } catch (error) {
-      if (question.counts) this.fail(id, error)
+      if (question.counts) this.#fail(id, error)
     } finally {
-      this.asked.delete(id)
-      this.next()
+      this.#asked.delete(id)
+      this.#next()
     }
   }
 
-  private fail(id: string, error: unknown): void {
-    if (this.failed.size < maxContainers) this.failed.add(id)
+  #fail(id: string, error: unknown): void {
+    if (this.#failed.size < maxContainers) this.#failed.add(id)
     this.fault = `cannot read container ${id.slice(0, 12)}: ${errorText(error)}`
   }
 
-  private fixed(id: string): void {
-    this.failed.delete(id)
-    if (this.failed.size === 0) this.fault = ''
+  #fixed(id: string): void {
+    this.#failed.delete(id)
+    if (this.#failed.size === 0) this.fault = ''
   }
 
-  private tell(container: Container): void {
-    const { known, room, sink } = this.options
+  #tell(container: Container): void {
+    const { known, room, sink } = this.#options
     const before = known.get(container.id)
     if (before === undefined ? known.size >= maxContainers : isSame(before, container)) return
     if (!room.change(entityBytes(before), entityBytes(container))) return

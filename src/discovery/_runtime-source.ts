@@ -118,141 +118,142 @@ const noFault: Fault = { reason: '', hint: '' }
 
 /** Reports the containers of the first daemon of its kind that responds, until stopped. */
 export class RuntimeSource<P extends Place> {
-  private readonly runtime: Runtime<P>
-  private readonly options: RuntimeSourceOptions
-  private readonly room: ByteRoom
+  readonly #runtime: Runtime<P>
+  readonly #options: RuntimeSourceOptions
+  readonly #room: ByteRoom
   /** Containers reported to the sink, over all sessions. */
-  private readonly known = new Map<string, Container>()
-  private readonly backoff = new Backoff({ initialMs: 200, maxMs: 10_000, multiplier: 2, jitter: 0.3 })
-  private daemon = nobody
-  private session: RuntimeSession | undefined
-  private connected = false
-  private fault = noFault
+  readonly #known = new Map<string, Container>()
+  readonly #backoff = new Backoff({ initialMs: 200, maxMs: 10_000, multiplier: 2, jitter: 0.3 })
+  #daemon = nobody
+  #session: RuntimeSession | undefined
+  #connected = false
+  #fault = noFault
   /** Fault of the configured address, while another daemon responds. */
-  private aside = noFault
-  private hasWarned = false
-  private phase: 'new' | 'running' | 'stopped' = 'new'
+  #aside = noFault
+  #hasWarned = false
+  #phase: 'new' | 'running' | 'stopped' = 'new'
   /** Ends the pause that runs. */
-  private wake: () => void = () => undefined
+  #wake: () => void = () => undefined
 
   constructor(runtime: Runtime<P>, options: RuntimeSourceOptions) {
-    this.runtime = runtime
-    this.options = options
-    this.room = options.room ?? new ByteRoom()
+    this.#runtime = runtime
+    this.#options = options
+    this.#room = options.room ?? new ByteRoom()
   }
 
   /** Starts to search for a daemon and to follow it. */
   start(): void {
-    if (this.phase !== 'new') return
-    this.phase = 'running'
-    void this.run()
+    if (this.#phase !== 'new') return
+    this.#phase = 'running'
+    void this.#run()
   }
 
   /** Stops, and reports all containers as gone. */
   stop(): void {
-    this.phase = 'stopped'
-    this.connected = false
-    this.session?.close()
-    this.wake()
-    for (const [id, container] of this.known) {
-      this.room.give(entityBytes(container))
-      this.options.sink.containerGone(id)
+    this.#phase = 'stopped'
+    this.#connected = false
+    this.#session?.close()
+    this.#wake()
+    for (const [id, container] of this.#known) {
+      this.#room.give(entityBytes(container))
+      this.#options.sink.containerGone(id)
     }
-    this.known.clear()
+    this.#known.clear()
   }
 
   get state(): RuntimeState {
-    const { reason, hint } = this.connected ? this.partFault : this.fault
-    return { connected: this.connected, reason, hint, ...this.daemon, containers: this.known.size }
+    const { reason, hint } = this.#connected ? this.#partFault : this.#fault
+    return { connected: this.#connected, reason, hint, ...this.#daemon, containers: this.#known.size }
   }
 
   /** Whether this container was reported to the sink. */
   knows(id: string): boolean {
-    return this.known.has(id)
+    return this.#known.has(id)
   }
 
-  private get partFault(): Fault {
-    const reason = this.session?.fault ?? ''
-    return reason === '' ? this.aside : { reason, hint: '' }
+  get #partFault(): Fault {
+    const reason = this.#session?.fault ?? ''
+    return reason === '' ? this.#aside : { reason, hint: '' }
   }
 
-  private async run(): Promise<void> {
-    while (this.phase === 'running') {
-      const { places, ...found } = this.runtime.find()
-      this.aside = found.hint === '' ? noFault : found
+  async #run(): Promise<void> {
+    while (this.#phase === 'running') {
+      const { places, ...found } = this.#runtime.find()
+      this.#aside = found.hint === '' ? noFault : found
       let fault: Fault | undefined = found.hint === '' ? undefined : found
       for (const place of places) {
-        const end = await this.follow(place)
-        if (place.isMeant && !end.wasReached) this.aside = end.fault
+        const end = await this.#follow(place)
+        if (place.isMeant && !end.wasReached) this.#aside = end.fault
         // If several do not respond, the fault of the first is reported.
         fault = end.wasReached ? end.fault : (fault ?? end.fault)
-        if (end.wasReached || this.phase !== 'running') break
+        if (end.wasReached || this.#phase !== 'running') break
       }
-      if (this.phase !== 'running') return
-      const isLost = places.length === 0 && this.wasLost
-      this.fail(isLost ? { ...found, hint: this.runtime.startAgain } : (fault ?? found))
-      await this.pause(places.length === 0 ? searchMs : this.backoff.next())
+      if (this.#phase !== 'running') return
+      const isLost = places.length === 0 && this.#wasLost
+      this.#fail(isLost ? { ...found, hint: this.#runtime.startAgain } : (fault ?? found))
+      await this.#pause(places.length === 0 ? searchMs : this.#backoff.next())
     }
   }
 
   /** Whether a daemon with containers was lost. */
-  private get wasLost(): boolean {
-    return this.daemon !== nobody && this.known.size > 0
+  get #wasLost(): boolean {
+    return this.#daemon !== nobody && this.#known.size > 0
   }
 
   /** Follows one daemon until it is lost. */
-  private async follow(place: P): Promise<{ readonly wasReached: boolean; readonly fault: Fault }> {
-    const { known, room } = this
-    const { sink, refreshMs = 60_000 } = this.options
-    const session = this.runtime.open(place, { known, room, sink, refreshMs })
-    this.session = session
+  async #follow(place: P): Promise<{ readonly wasReached: boolean; readonly fault: Fault }> {
+    const known = this.#known
+    const room = this.#room
+    const { sink, refreshMs = 60_000 } = this.#options
+    const session = this.#runtime.open(place, { known, room, sink, refreshMs })
+    this.#session = session
     let reachedMs = Number.POSITIVE_INFINITY
     let isOver = false
     try {
       return await session.run(daemon => {
-        if (isOver || this.phase !== 'running') return
-        if (!this.connected) reachedMs = performance.now()
-        this.reached(place, daemon)
+        if (isOver || this.#phase !== 'running') return
+        if (!this.#connected) reachedMs = performance.now()
+        this.#reached(place, daemon)
       })
     } catch (error) {
-      const wasReached = this.connected
+      const wasReached = this.#connected
       if (performance.now() - reachedMs >= settledMs) {
-        this.backoff.reset()
-        this.hasWarned = false
+        this.#backoff.reset()
+        this.#hasWarned = false
       }
-      return { wasReached, fault: this.runtime.faultOf(place, error, wasReached) }
+      return { wasReached, fault: this.#runtime.faultOf(place, error, wasReached) }
     } finally {
       isOver = true
-      this.connected = false
+      this.#connected = false
       session.close()
     }
   }
 
-  private reached({ name: endpoint }: P, { runtime, version, rootDir }: Daemon): void {
-    const { log } = this.options
-    if (this.daemon === nobody) {
+  #reached({ name: endpoint }: P, { runtime, version, rootDir }: Daemon): void {
+    const { log } = this.#options
+    if (this.#daemon === nobody) {
       log.info('connected to the container runtime', { runtime, version, endpoint })
-      if (this.aside.hint !== '')
-        log.warn('the configured endpoint is not available; following another runtime', { ...this.aside })
+      if (this.#aside.hint !== '')
+        log.warn('the configured endpoint is not available; following another runtime', { ...this.#aside })
     }
-    this.connected = true
-    this.fault = noFault
+    this.#connected = true
+    this.#fault = noFault
     // Requested at each connection; the old value is kept until the answer comes.
-    const root = rootDir || (runtime === this.daemon.runtime ? this.daemon.rootDir : '')
-    this.daemon = { runtime, version, endpoint, rootDir: root }
+    const root = rootDir || (runtime === this.#daemon.runtime ? this.#daemon.rootDir : '')
+    this.#daemon = { runtime, version, endpoint, rootDir: root }
   }
 
-  private fail(fault: Fault): void {
-    this.fault = fault
-    if (fault.hint === '' || this.hasWarned) return
-    this.hasWarned = true
-    this.options.log.warn('cannot read containers', { reason: fault.reason, hint: fault.hint })
+  #fail(fault: Fault): void {
+    this.#fault = fault
+    if (fault.hint === '' || this.#hasWarned) return
+    this.#hasWarned = true
+    this.#options.log.warn('cannot read containers', { reason: fault.reason, hint: fault.hint })
   }
 
-  private async pause(ms: number): Promise<void> {
+  async #pause(ms: number): Promise<void> {
     await new Promise<void>(resolve => {
       const timer = setTimeout(resolve, ms).unref()
-      this.wake = () => {
+      this.#wake = () => {
         clearTimeout(timer)
         resolve()
       }

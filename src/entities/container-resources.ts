@@ -37,14 +37,14 @@ const resourceBytes = 3_072
  * first process is, with what that one was told of OpenTelemetry, also when it has ended.
  */
 export class ContainerResources {
-  private readonly options: ContainerResourcesOptions
-  private readonly now: () => number
-  private readonly known: BoundedMap<string, Known>
+  readonly #options: ContainerResourcesOptions
+  readonly #now: () => number
+  readonly #known: BoundedMap<string, Known>
 
   constructor(options: ContainerResourcesOptions) {
-    this.options = options
-    this.now = options.now ?? (() => performance.now())
-    this.known = new BoundedMap(options.maxContainers ?? 4_096)
+    this.#options = options
+    this.#now = options.now ?? (() => performance.now())
+    this.#known = new BoundedMap(options.maxContainers ?? 4_096)
   }
 
   /**
@@ -53,63 +53,63 @@ export class ContainerResources {
    */
   of(place: ContainerPlace): Resource {
     const key = place.id || place.podUid
-    if (key === '') return this.options.host()
-    const now = this.now()
-    const known = this.known.get(key)
+    if (key === '') return this.#options.host()
+    const now = this.#now()
+    const known = this.#known.get(key)
     if (known?.isNamed && now - known.checkedMs < checkEveryMs) return known.resource
-    const surroundings = this.options.entities.surroundings(place)
-    const main = this.mainOf(place) ?? known?.main
+    const surroundings = this.#options.entities.surroundings(place)
+    const main = this.#mainOf(place) ?? known?.main
     if (known === undefined) {
-      const resource = this.describe(surroundings, main)
-      this.known.set(key, { resource, surroundings, main, checkedMs: now, isNamed: this.isNamed(place) })
+      const resource = this.#describe(surroundings, main)
+      this.#known.set(key, { resource, surroundings, main, checkedMs: now, isNamed: this.#isNamed(place) })
       return resource
     }
     known.checkedMs = now
-    known.isNamed = this.isNamed(place)
+    known.isNamed = this.#isNamed(place)
     if (surroundings === known.surroundings && main === known.main) return known.resource
     known.surroundings = surroundings
     known.main = main
-    const made = this.describe(surroundings, main)
+    const made = this.#describe(surroundings, main)
     if (!sameAttributes(made.attributes, known.resource.attributes)) known.resource = made
     return known.resource
   }
 
   /** What is known of them takes so many bytes of memory, about. */
   get bytes(): number {
-    return this.known.size * resourceBytes
+    return this.#known.size * resourceBytes
   }
 
   /** They are described anew when they are asked for. Returns how many bytes that gives back, about. */
   shed(): number {
     const { bytes } = this
-    this.known.clear()
+    this.#known.clear()
     return bytes
   }
 
-  private isNamed({ id, podUid }: ContainerPlace): boolean {
-    const { entities } = this.options
+  #isNamed({ id, podUid }: ContainerPlace): boolean {
+    const { entities } = this.#options
     return entities.containerOf(id) !== undefined || entities.podOfUid(podUid) !== undefined
   }
 
-  private mainOf(place: ContainerPlace): Resource | undefined {
-    const pid = this.options.entities.containerOf(place.id)?.pid ?? 0
+  #mainOf(place: ContainerPlace): Resource | undefined {
+    const pid = this.#options.entities.containerOf(place.id)?.pid ?? 0
     if (pid === 0) return undefined
-    const resource = this.options.processes.running(pid)
+    const resource = this.#options.processes.running(pid)
     // Another process may have its number by now.
     return resource?.attributes.get('container.id') === place.id ? resource : undefined
   }
 
-  private describe(surroundings: Surroundings, main: Resource | undefined): Resource {
+  #describe(surroundings: Surroundings, main: Resource | undefined): Resource {
     const attributes = new Attributes()
     attributes.add('service.name', fallbackName(surroundings))
-    hostAttributes(attributes, this.options.processes.about)
+    hostAttributes(attributes, this.#options.processes.about)
     addSurroundings(attributes, surroundings)
     for (let i = 0; i < (main?.attributes.size ?? 0); i++) {
       const key = main!.attributes.keys[i]!
       // What is told of the container may be newer than what its process has of it.
       if (!ofProcess.test(key) && !surroundingKey.test(key)) attributes.set(key, main!.attributes.values[i]!)
     }
-    return withAdded(attributes, this.options.processes.about)
+    return withAdded(attributes, this.#options.processes.about)
   }
 }
 

@@ -53,7 +53,7 @@ export class ProcessFiles {
   comm = ''
   parent = 0
   ending = false
-  private readonly buffer = Buffer.alloc(maxFileBytes)
+  readonly #buffer = Buffer.alloc(maxFileBytes)
 
   constructor(procDir: string, strings: StringReader = processStrings) {
     this.procDir = procDir
@@ -107,9 +107,9 @@ export class ProcessFiles {
       let size = 0
       // The kernel hands out about a page with each read.
       for (;;) {
-        const more = readSync(fd, this.buffer, size, most - size, null)
+        const more = readSync(fd, this.#buffer, size, most - size, null)
         size += more
-        if (more === 0 || size === most) return this.buffer.subarray(0, size)
+        if (more === 0 || size === most) return this.#buffer.subarray(0, size)
       }
     } catch {
       return nothing // gone, or not ours to read

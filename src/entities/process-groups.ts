@@ -26,25 +26,25 @@ const textBytes = 24
  * its name alone; it counts to the last group that has this name there.
  */
 export class ProcessGroups {
-  private readonly processes: ProcessTable
-  private readonly host: { readonly resource: Resource }
-  private groups = new Map<string, Resource>()
-  private byResource = new WeakMap<Resource, Resource>()
+  readonly #processes: ProcessTable
+  readonly #host: { readonly resource: Resource }
+  #groups = new Map<string, Resource>()
+  #byResource = new WeakMap<Resource, Resource>()
   /** By `service.name` and container, of processes whose program could be read. */
-  private named = new Map<string, Resource>()
+  #named = new Map<string, Resource>()
 
-  private held = 0
-  private kernelGroup: { readonly by: Resource; readonly group: Resource } | undefined
+  #held = 0
+  #kernelGroup: { readonly by: Resource; readonly group: Resource } | undefined
 
   /** `host`: whom the kernel's own threads count to, as the service `kernel`. */
   constructor(processes: ProcessTable, host: { readonly resource: Resource }) {
-    this.processes = processes
-    this.host = host
+    this.#processes = processes
+    this.#host = host
   }
 
   of(pid: number, comm: string): Resource {
-    const resource = this.processes.resource(pid, comm)
-    const known = this.byResource.get(resource)
+    const resource = this.#processes.resource(pid, comm)
+    const known = this.#byResource.get(resource)
     if (known !== undefined) return known
     const { attributes } = resource
     const name = `${attributes.get('service.name')}\0${attributes.get('container.id') ?? ''}`
@@ -52,55 +52,55 @@ export class ProcessGroups {
     const isRead =
       attributes.get('process.executable.path') !== undefined &&
       attributes.get('process.command') !== undefined
-    const group = (isRead ? undefined : this.named.get(name)) ?? this.group(attributes)
-    if (isRead) this.named.set(name, group)
+    const group = (isRead ? undefined : this.#named.get(name)) ?? this.#group(attributes)
+    if (isRead) this.#named.set(name, group)
     // One that is not read may be known better later.
-    if (isRead) this.byResource.set(resource, group)
+    if (isRead) this.#byResource.set(resource, group)
     return group
   }
 
   /** Bytes of memory, about. */
   get bytes(): number {
-    return this.held
+    return this.#held
   }
 
   /** Lets go of all groups, and returns what they took: they are made again as they are met, with the same attributes. */
   shed(): number {
-    const { held } = this
-    this.groups = new Map()
-    this.named = new Map()
-    this.byResource = new WeakMap()
-    this.held = 0
+    const held = this.#held
+    this.#groups = new Map()
+    this.#named = new Map()
+    this.#byResource = new WeakMap()
+    this.#held = 0
     return held
   }
 
   kernel(): Resource {
-    const by = this.host.resource
-    if (this.kernelGroup?.by !== by) this.kernelGroup = { by, group: this.ofKernel(by) }
-    return this.kernelGroup.group
+    const by = this.#host.resource
+    if (this.#kernelGroup?.by !== by) this.#kernelGroup = { by, group: this.#ofKernel(by) }
+    return this.#kernelGroup.group
   }
 
-  private ofKernel(host: Resource): Resource {
+  #ofKernel(host: Resource): Resource {
     const attributes = new Attributes()
     attributes.add('service.name', 'kernel')
     for (let i = 0; i < host.attributes.size; i++)
       attributes.set(host.attributes.keys[i]!, host.attributes.values[i]!)
     attributes.set('service.name', 'kernel')
-    return this.group(attributes)
+    return this.#group(attributes)
   }
 
-  private group(of: Attributes): Resource {
+  #group(of: Attributes): Resource {
     const attributes = new Attributes()
     for (let i = 0; i < of.size; i++) if (!own.has(of.keys[i]!)) attributes.add(of.keys[i]!, of.values[i]!)
     const whole = [attributes.keys.slice(0, attributes.size), attributes.values.slice(0, attributes.size)]
     const id = createHash('sha1').update(JSON.stringify(whole)).digest('base64')
-    const known = this.groups.get(id)
+    const known = this.#groups.get(id)
     if (known !== undefined) return known
     const bytes = bytesOf(attributes)
-    if (this.groups.size >= maxGroups || this.held + bytes > maxBytes) this.shed()
+    if (this.#groups.size >= maxGroups || this.#held + bytes > maxBytes) this.shed()
     const made = { attributes }
-    this.groups.set(id, made)
-    this.held += bytes
+    this.#groups.set(id, made)
+    this.#held += bytes
     return made
   }
 }

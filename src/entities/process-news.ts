@@ -7,20 +7,20 @@ const staleMs = 60_000
 
 /** The last that the kernel told of each process, for those that ended before anybody looked. */
 export class LastNews {
-  private readonly news = new BoundedMap<number, { readonly news: ProcessNews; readonly ms: number }>(maxNews)
+  readonly #news = new BoundedMap<number, { readonly news: ProcessNews; readonly ms: number }>(maxNews)
 
   add(news: ProcessNews, nowMs: number): void {
-    const before = this.news.get(news.pid)?.news
+    const before = this.#news.get(news.pid)?.news
     // An end tells no path.
     const path =
       news.path === '' && before !== undefined && sameStart(before.start, news.start)
         ? before.path
         : news.path
-    this.news.set(news.pid, { news: path === news.path ? news : { ...news, path }, ms: nowMs })
+    this.#news.set(news.pid, { news: path === news.path ? news : { ...news, path }, ms: nowMs })
   }
 
   of(pid: number, nowMs: number): ProcessNews | undefined {
-    const last = this.news.get(pid)
+    const last = this.#news.get(pid)
     return last === undefined || nowMs - last.ms > staleMs ? undefined : last.news
   }
 }

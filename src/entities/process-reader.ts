@@ -35,24 +35,23 @@ const tickUs = 10_000
 export class ProcessReader {
   readonly files: ProcessFiles
   readonly environments: Environments
-  private readonly users: UserNames
-  private readonly versions: RuntimeVersions
+  readonly #users: UserNames
+  readonly #versions: RuntimeVersions
   /** By a digest of the control group's file. */
-  private readonly places = new BoundedMap<
-    string,
-    { readonly place: ContainerPlace; readonly group: string }
-  >(maxPlaces)
+  readonly #places = new BoundedMap<string, { readonly place: ContainerPlace; readonly group: string }>(
+    maxPlaces,
+  )
   /** Of the process whose place was last asked for: see `groupOf`. */
-  private group = ''
-  private readonly bootUs: number
+  #group = ''
+  readonly #bootUs: number
 
   /** `now`: milliseconds of a clock that never goes back. `toldKeys`: see `mayTell`. */
   constructor(procDir: string, now: () => number, toldKeys: readonly string[]) {
     this.environments = new Environments(toldKeys)
     this.files = new ProcessFiles(procDir)
-    this.users = new UserNames(procDir, now)
-    this.versions = new RuntimeVersions(this.files)
-    this.bootUs = bootUs(procDir)
+    this.#users = new UserNames(procDir, now)
+    this.#versions = new RuntimeVersions(this.files)
+    this.#bootUs = bootUs(procDir)
   }
 
   /** Undefined where there is none with this number. About 100 µs. */
@@ -68,14 +67,14 @@ export class ProcessReader {
     const identity = {
       pid,
       start,
-      startedUs: this.startedUs(start),
+      startedUs: this.#startedUs(start),
       parent,
       user,
-      owner: this.ownerOf(user, pid, place ?? noPlace),
+      owner: this.#ownerOf(user, pid, place ?? noPlace),
       account: this.accountOf(user),
       ...programOf(facts),
       environment,
-      runtimeVersion: this.versions.of(pid, facts.executable),
+      runtimeVersion: this.#versions.of(pid, facts.executable),
     }
     return { identity, place }
   }
@@ -87,10 +86,10 @@ export class ProcessReader {
     const identity = {
       pid,
       start: news?.start ?? unknownStart,
-      startedUs: news === undefined ? 0 : this.startedUs(news.start),
+      startedUs: news === undefined ? 0 : this.#startedUs(news.start),
       parent: news?.parent ?? 0,
       user,
-      owner: this.ownerOf(user, pid, place),
+      owner: this.#ownerOf(user, pid, place),
       // The kernel tells the last two groups, which users may make and name as they like, but for root's.
       account: user < 0 ? unknownOwner : { group: user === 0 ? place.id : '', user: String(user) },
       ...programOf(goneProgram(news?.comm || comm, news?.path ?? '')),
@@ -115,33 +114,33 @@ export class ProcessReader {
    */
   place(pid: number): ContainerPlace | undefined {
     const { files } = this
-    this.group = ''
+    this.#group = ''
     const text = files.bytes(pid, 'cgroup', maxGroupBytes)
     if (text.length === 0) return undefined
     const key = createHash('sha1').update(text).digest('base64')
-    let found = this.places.get(key)
+    let found = this.#places.get(key)
     if (found === undefined) {
       const file = text.toString('utf8')
       found = { place: placeOf(file), group: groupOf(file) }
-      this.places.set(key, found)
+      this.#places.set(key, found)
     }
     const { place } = found
-    this.group = found.group
+    this.#group = found.group
     if (place !== noPlace) return place
     return files.start(pid) === unknownStart || files.ending ? undefined : place
   }
 
   /** On whose account is what the process that was last placed brings. */
   accountOf(user: number): Owner {
-    return user < 0 ? unknownOwner : { group: this.group, user: String(user) }
+    return user < 0 ? unknownOwner : { group: this.#group, user: String(user) }
   }
 
-  private ownerOf(user: number, pid: number, place: ContainerPlace): string {
-    return user >= 0 && place === noPlace ? this.users.of(user, pid) : ''
+  #ownerOf(user: number, pid: number, place: ContainerPlace): string {
+    return user >= 0 && place === noPlace ? this.#users.of(user, pid) : ''
   }
 
-  private startedUs(start: number): number {
-    return this.bootUs === 0 ? 0 : this.bootUs + start * tickUs
+  #startedUs(start: number): number {
+    return this.#bootUs === 0 ? 0 : this.#bootUs + start * tickUs
   }
 }
 

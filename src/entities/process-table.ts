@@ -44,32 +44,32 @@ export class ProcessTable {
    * may have begun and ended since the last time. Without news it costs a look at the ring.
    */
   catchUp: (() => void) | undefined
-  private readonly processes: KnownProcesses
-  private readonly reader: ProcessReader
-  private readonly procDir: string
-  private readonly ports: ListenedPorts
-  private readonly options: ProcessTableOptions
-  private readonly now: () => number
-  private readonly news = new LastNews()
-  private proc = true
-  private readonly resources = new LastResources()
-  private rules: SelectionRules = { instrument: [], exclude: [] }
-  private lookedMs = Number.NEGATIVE_INFINITY
-  private readonly live: RestedWork<Service[]>
-  private looking: Promise<void> | undefined
+  readonly #processes: KnownProcesses
+  readonly #reader: ProcessReader
+  readonly #procDir: string
+  readonly #ports: ListenedPorts
+  readonly #options: ProcessTableOptions
+  readonly #now: () => number
+  readonly #news = new LastNews()
+  #proc = true
+  readonly #resources = new LastResources()
+  #rules: SelectionRules = { instrument: [], exclude: [] }
+  #lookedMs = Number.NEGATIVE_INFINITY
+  readonly #live: RestedWork<Service[]>
+  #looking: Promise<void> | undefined
 
   constructor(options: ProcessTableOptions) {
-    this.options = options
-    this.procDir = options.procDir ?? '/proc'
-    this.now = options.now ?? (() => performance.now())
-    this.ports = new ListenedPorts(this.procDir)
-    this.live = new RestedWork(() => this.findServices(), {
+    this.#options = options
+    this.#procDir = options.procDir ?? '/proc'
+    this.#now = options.now ?? (() => performance.now())
+    this.#ports = new ListenedPorts(this.#procDir)
+    this.#live = new RestedWork(() => this.#findServices(), {
       leastMs: checkEveryMs,
       factor: 10,
-      now: this.now,
+      now: this.#now,
     })
-    this.reader = new ProcessReader(this.procDir, this.now, options.toldKeys ?? [])
-    this.processes = new KnownProcesses(options.maxProcesses ?? 4_096)
+    this.#reader = new ProcessReader(this.#procDir, this.#now, options.toldKeys ?? [])
+    this.#processes = new KnownProcesses(options.maxProcesses ?? 4_096)
   }
 
   /**
@@ -77,18 +77,18 @@ export class ProcessTable {
    * that is known of a process. They end when there are too many.
    */
   withoutProc(): void {
-    this.proc = false
+    this.#proc = false
   }
 
   /** Whom its resources are of, beside the processes. */
   get about(): ResourceOptions {
-    return this.options
+    return this.#options
   }
 
   /** Which processes are observed, from now on. */
   select(rules: SelectionRules): void {
-    this.rules = rules
-    for (const [, process] of this.processes.all()) process.verdict = undefined
+    this.#rules = rules
+    for (const [, process] of this.#processes.all()) process.verdict = undefined
   }
 
   /**
@@ -96,41 +96,41 @@ export class ProcessTable {
    * where it is observed.
    */
   hidden(pid: number, comm: string): '' | 'not_selected' | 'instrumented' {
-    const process = this.process(pid, comm)
+    const process = this.#process(pid, comm)
     process.called = true
-    if (!this.verdictOf(pid, process).observed) return 'not_selected'
-    return this.now() - process.exportedMs < instrumentedMs ? 'instrumented' : ''
+    if (!this.#verdictOf(pid, process).observed) return 'not_selected'
+    return this.#now() - process.exportedMs < instrumentedMs ? 'instrumented' : ''
   }
 
   /** Whether a process is observed at all. Unlike `hidden` this does not say that a call of it was seen. */
   selected(pid: number, comm: string): boolean {
-    return this.verdictOf(pid, this.process(pid, comm)).observed
+    return this.#verdictOf(pid, this.#process(pid, comm)).observed
   }
 
   /** A process has exported spans of its own. */
   exported(pid: number, comm: string): void {
-    this.process(pid, comm).exportedMs = this.now()
+    this.#process(pid, comm).exportedMs = this.#now()
   }
 
   /** The kernel has told of a process: what was known of it may no longer hold. */
   noticed(news: ProcessNews): void {
-    const now = this.now()
+    const now = this.#now()
     const { pid, start, kind } = news
-    this.news.add(news, now)
-    this.processes.leave(now - lingerMs)
-    if (kind === 'exec') this.processes.forget(pid)
-    const known = this.processes.get(pid)
+    this.#news.add(news, now)
+    this.#processes.leave(now - lingerMs)
+    if (kind === 'exec') this.#processes.forget(pid)
+    const known = this.#processes.get(pid)
     if (known === undefined) return
     const isSame = sameStart(known.identity.start, start)
     // Old news, of who had the number before.
     if (!isSame && start < known.identity.start) return
     if (isSame && kind === 'exit') {
-      this.processes.ending(known, now)
-      this.placeByNews(known, news)
-    } else if (isSame) this.check(pid, news.comm, known, now, true)
+      this.#processes.ending(known, now)
+      this.#placeByNews(known, news)
+    } else if (isSame) this.#check(pid, news.comm, known, now, true)
     else {
-      this.processes.delete(pid)
-      this.processes.end(known.resource)
+      this.#processes.delete(pid)
+      this.#processes.end(known.resource)
     }
   }
 
@@ -140,13 +140,13 @@ export class ProcessTable {
    * it has many descriptors.
    */
   async explain(pid: number): Promise<ProcessView | undefined> {
-    const listening = await listeningPorts(this.procDir, pid)
-    const process = this.peek(pid)
+    const listening = await listeningPorts(this.#procDir, pid)
+    const process = this.#peek(pid)
     if (process === undefined) return undefined
-    const verdict = this.verdictOf(pid, process, listening)
-    const instrumented = this.now() - process.exportedMs < instrumentedMs
+    const verdict = this.#verdictOf(pid, process, listening)
+    const instrumented = this.#now() - process.exportedMs < instrumentedMs
     return {
-      ...describedProcess(process.identity, process.resource, this.reader.files.facts(pid).args),
+      ...describedProcess(process.identity, process.resource, this.#reader.files.facts(pid).args),
       listening,
       served: [...process.ports],
       seen: process.called,
@@ -157,42 +157,42 @@ export class ProcessTable {
 
   /** Whether there is no process with this number; false where that cannot be known. */
   isGone(pid: number): boolean {
-    return this.proc && this.reader.files.start(pid) === unknownStart
+    return this.#proc && this.#reader.files.start(pid) === unknownStart
   }
 
   /** Numbers of processes that are known, at most so many. */
   pids(most: number): number[] {
-    return Array.from(this.processes.all(), ([pid]) => pid).slice(0, most)
+    return Array.from(this.#processes.all(), ([pid]) => pid).slice(0, most)
   }
 
   /** How many processes are known. */
   get size(): number {
-    return this.processes.size
+    return this.#processes.size
   }
 
   /** What is known of them takes so many bytes of memory, about. */
   get bytes(): number {
-    return this.processes.bytes
+    return this.#processes.bytes
   }
 
   /** Attributes that processes named and that were not taken, or let go of, since the start, by why. */
   get lostAttributes(): Readonly<Record<ToldLoss | 'memory', number>> {
-    return { ...this.reader.environments.lost, memory: this.processes.shed }
+    return { ...this.#reader.environments.lost, memory: this.#processes.shed }
   }
 
   /** Looks at processes whose command lines and environments could not be read, since the start, by why. */
   get unreadStrings(): Readonly<Record<string, number>> {
-    return this.reader.files.strings.lost
+    return this.#reader.files.strings.lost
   }
 
   /** Processes that lost their places in the table, since the start. */
   get losses(): ShareLosses {
-    return this.processes.losses
+    return this.#processes.losses
   }
 
   /** Gives back about so many bytes of detail, what processes told of themselves; returns how many it did. */
   shed(bytes: number): number {
-    return this.processes.giveBack(bytes, (process, pid) => this.describeAgain(process, pid))
+    return this.#processes.giveBack(bytes, (process, pid) => this.#describeAgain(process, pid))
   }
 
   /**
@@ -200,7 +200,7 @@ export class ProcessTable {
    * answered somebody, 0 for nowhere.
    */
   resource(pid: number, comm: string, servedPort = 0): Resource {
-    const process = this.process(pid, comm)
+    const process = this.#process(pid, comm)
     if (servedPort !== process.servedPort && servedPort !== 0) serve(process, servedPort)
     return process.resource
   }
@@ -210,41 +210,41 @@ export class ProcessTable {
    * that is the one that has the number.
    */
   known(pid: number, start?: number): Resource | undefined {
-    const process = this.processes.get(pid)
+    const process = this.#processes.get(pid)
     const isMeant = start === undefined || sameStart(process?.identity.start ?? unknownStart, start)
     return isMeant ? process?.resource : undefined
   }
 
   /** The resource of a process that runs; undefined where there is none with this number. */
   running(pid: number): Resource | undefined {
-    const known = this.processes.get(pid)
-    if (known !== undefined) return this.process(pid, known.comm).resource
-    const found = this.proc ? this.reader.read(pid) : undefined
+    const known = this.#processes.get(pid)
+    if (known !== undefined) return this.#process(pid, known.comm).resource
+    const found = this.#proc ? this.#reader.read(pid) : undefined
     if (found === undefined) return undefined
-    const process = this.described(found, this.now())
-    this.processes.set(pid, process)
+    const process = this.#described(found, this.#now())
+    this.#processes.set(pid, process)
     return process.resource
   }
 
   /** Has `listener` told of each resource whose process ended, was replaced or forgotten: wherever a process is asked for. */
   onEnd(listener: EndListener): void {
-    this.processes.onEnd(listener)
+    this.#processes.onEnd(listener)
   }
 
   /** Looks at every process that is known (about 15 µs each), in turns, and lets go of those that ended. */
   look(): Promise<void> {
-    this.looking ??= this.lookInTurns().finally(() => {
-      this.looking = undefined
+    this.#looking ??= this.#lookInTurns().finally(() => {
+      this.#looking = undefined
     })
-    return this.looking
+    return this.#looking
   }
 
   /** The services that are running now and were observed at work, with the ports where they answered. */
   async services(): Promise<Service[]> {
-    await this.lookAgain()
+    await this.#lookAgain()
     const list = new ServiceList()
-    for (const [, process] of this.processes.all())
-      if (this.runs(process)) list.add(process.resource, process.ports)
+    for (const [, process] of this.#processes.all())
+      if (this.#runs(process)) list.add(process.resource, process.ports)
     return list.services()
   }
 
@@ -254,21 +254,21 @@ export class ProcessTable {
    * work meanwhile.
    */
   liveServices(): Promise<Service[]> {
-    return this.live.get()
+    return this.#live.get()
   }
 
-  private async findServices(): Promise<Service[]> {
-    const listeners = this.proc ? await allListeners(this.procDir) : new Map<number, readonly number[]>()
-    await this.lookAgain()
+  async #findServices(): Promise<Service[]> {
+    const listeners = this.#proc ? await allListeners(this.#procDir) : new Map<number, readonly number[]>()
+    await this.#lookAgain()
     const list = new ServiceList()
-    for (const [pid, process] of this.processes.all()) {
+    for (const [pid, process] of this.#processes.all()) {
       const { called, ports } = process
-      if ((called || ports.length > 0) && !listeners.has(pid) && this.runs(process))
+      if ((called || ports.length > 0) && !listeners.has(pid) && this.#runs(process))
         list.add(process.resource, [])
     }
     const turn = new Turn(workMs)
     for (const [pid, ports] of listeners) {
-      const process = this.peek(pid)
+      const process = this.#peek(pid)
       if (process !== undefined) list.add(process.resource, ports)
       if (turn.isOver) await turn.next()
     }
@@ -276,44 +276,44 @@ export class ProcessTable {
   }
 
   /** Whether it has not ended, as far as is known; one that ended before anybody looked has. */
-  private runs({ identity, endedMs }: Process): boolean {
-    return endedMs === undefined && !(this.proc && identity.start === unknownStart)
+  #runs({ identity, endedMs }: Process): boolean {
+    return endedMs === undefined && !(this.#proc && identity.start === unknownStart)
   }
 
-  private process(pid: number, comm: string): Process {
-    const now = this.now()
-    const process = this.processes.get(pid)
-    if (process === undefined) return this.read(pid, comm, now)
-    return now - process.checkedMs >= checkEveryMs ? this.check(pid, comm, process, now, false) : process
+  #process(pid: number, comm: string): Process {
+    const now = this.#now()
+    const process = this.#processes.get(pid)
+    if (process === undefined) return this.#read(pid, comm, now)
+    return now - process.checkedMs >= checkEveryMs ? this.#check(pid, comm, process, now, false) : process
   }
 
   /** Without making it one of those that are known; undefined where there is none. */
-  private peek(pid: number): Process | undefined {
-    if (!this.proc) return undefined
-    const now = this.now()
-    const known = this.processes.get(pid)
+  #peek(pid: number): Process | undefined {
+    if (!this.#proc) return undefined
+    const now = this.#now()
+    const known = this.#processes.get(pid)
     if (known === undefined) {
-      const found = this.reader.read(pid)
-      return found === undefined ? undefined : this.described(found, now)
+      const found = this.#reader.read(pid)
+      return found === undefined ? undefined : this.#described(found, now)
     }
-    const { files } = this.reader
+    const { files } = this.#reader
     if (files.start(pid) === unknownStart) return undefined
-    return this.check(pid, files.comm, known, now, false)
+    return this.#check(pid, files.comm, known, now, false)
   }
 
   /** What is decided of it holds for a while: it may begin to listen at a port. */
-  private verdictOf(pid: number, process: Process, listening?: readonly number[]): Verdict {
-    const now = this.now()
+  #verdictOf(pid: number, process: Process, listening?: readonly number[]): Verdict {
+    const now = this.#now()
     if (process.verdict === undefined || now - process.judgedMs >= judgeEveryMs) {
       process.judgedMs = now
       const { resource, identity, surroundings } = process
       const anew = () => {
         process.verdict = undefined
       }
-      process.verdict = judge(this.rules, {
+      process.verdict = judge(this.#rules, {
         name: String(resource.attributes.get('service.name')),
         executable: identity.executable,
-        listening: () => [...process.ports, ...(listening ?? this.ports.of(process, pid, now, anew))],
+        listening: () => [...process.ports, ...(listening ?? this.#ports.of(process, pid, now, anew))],
         attribute: key => String(resource.attributes.get(key) ?? ''),
         podLabel: key => surroundings?.podLabels.get(key),
       })
@@ -322,120 +322,120 @@ export class ProcessTable {
   }
 
   /** Once in a second is enough. */
-  private async lookAgain(): Promise<void> {
-    if (this.now() - this.lookedMs >= checkEveryMs) await this.look()
+  async #lookAgain(): Promise<void> {
+    if (this.#now() - this.#lookedMs >= checkEveryMs) await this.look()
   }
 
-  private async lookInTurns(): Promise<void> {
-    this.lookedMs = this.now()
+  async #lookInTurns(): Promise<void> {
+    this.#lookedMs = this.#now()
     const turn = new Turn(workMs)
-    this.processes.leave(this.now() - lingerMs)
-    for (const [pid, process] of this.processes.all()) {
+    this.#processes.leave(this.#now() - lingerMs)
+    for (const [pid, process] of this.#processes.all()) {
       const { endedMs, identity } = process
-      if (endedMs === undefined && this.proc) {
-        const start = this.reader.files.start(pid)
-        if (start !== identity.start || start === unknownStart) this.processes.letGo(process, this.now())
+      if (endedMs === undefined && this.#proc) {
+        const start = this.#reader.files.start(pid)
+        if (start !== identity.start || start === unknownStart) this.#processes.letGo(process, this.#now())
       }
       if (turn.isOver) await turn.next()
     }
   }
 
   /** Looks again at a process that is known. `executed`: it runs another program. */
-  private check(pid: number, comm: string, known: Process, now: number, executed: boolean): Process {
+  #check(pid: number, comm: string, known: Process, now: number, executed: boolean): Process {
     known.checkedMs = now
     if (known.endedMs !== undefined) {
       // Who begins without executing a program is not told.
-      const start = this.proc ? this.reader.files.start(pid) : unknownStart
+      const start = this.#proc ? this.#reader.files.start(pid) : unknownStart
       const isReused = start !== unknownStart && !sameStart(start, known.identity.start)
-      if (isReused || now - known.endedMs >= lateMs) return this.replaced(pid, comm, known, now)
-      this.renew(known)
+      if (isReused || now - known.endedMs >= lateMs) return this.#replaced(pid, comm, known, now)
+      this.#renew(known)
       return known
     }
-    const { files } = this.reader
-    const start = this.proc ? files.start(pid) : unknownStart
+    const { files } = this.#reader
+    const start = this.#proc ? files.start(pid) : unknownStart
     if (start === unknownStart) {
-      if (executed) return this.replaced(pid, comm, known, now)
+      if (executed) return this.#replaced(pid, comm, known, now)
       // Gone: what still comes of it was on its way before.
-      this.renew(known)
+      this.#renew(known)
       return known
     }
-    if (start !== known.identity.start) return this.replaced(pid, comm, known, now)
+    if (start !== known.identity.start) return this.#replaced(pid, comm, known, now)
     if (executed || files.comm !== known.comm || known.identity.isUnread) {
       const { digest, executable, isUnread } = files.facts(pid)
       // Of a process that only took another name more is known than can be read now.
       const isKept = isUnread && !executed && executable.startsWith(known.identity.executable)
-      if (!isKept && digest !== known.identity.digest) return this.replaced(pid, comm, known, now)
+      if (!isKept && digest !== known.identity.digest) return this.#replaced(pid, comm, known, now)
       // A thread's or a program's new name for itself.
       known.comm = files.comm
     }
-    this.placeAgain(pid, known, now)
-    this.renew(known)
+    this.#placeAgain(pid, known, now)
+    this.#renew(known)
     return known
   }
 
-  private replaced(pid: number, comm: string, known: Process, now: number): Process {
-    const process = this.read(pid, comm, now)
-    if (process.resource !== known.resource) this.processes.end(known.resource)
+  #replaced(pid: number, comm: string, known: Process, now: number): Process {
+    const process = this.#read(pid, comm, now)
+    if (process.resource !== known.resource) this.#processes.end(known.resource)
     return process
   }
 
   /** A process may be moved to its control group shortly after it began; later that is rare. */
-  private placeAgain(pid: number, known: Process, now: number): void {
+  #placeAgain(pid: number, known: Process, now: number): void {
     const isYoung = now - known.madeMs < youngMs
     if (!isYoung && now - known.placedMs < placeEveryMs) return
     known.placedMs = now
-    const place = this.reader.place(pid) ?? known.place
+    const place = this.#reader.place(pid) ?? known.place
     if (place === known.place) return
     known.place = place
     // In a container its user is another, and so is the account.
-    const account = this.reader.accountOf(known.identity.user)
+    const account = this.#reader.accountOf(known.identity.user)
     if (place.id !== '') known.identity = { ...known.identity, owner: '', account }
   }
 
   /** One that was first looked at while it ended is placed by what the kernel told of it. */
-  private placeByNews(known: Process, news: ProcessNews): void {
+  #placeByNews(known: Process, news: ProcessNews): void {
     const place = placeOfNews(news)
     if (known.place !== noPlace || place === noPlace) return
     known.place = place
     known.identity = { ...known.identity, owner: '' }
-    this.renew(known)
+    this.#renew(known)
   }
 
   /** Something else may have been found out of what it runs in. */
-  private renew(known: Process): void {
-    const surroundings = this.options.surroundings?.(known.place)
+  #renew(known: Process): void {
+    const surroundings = this.#options.surroundings?.(known.place)
     if (surroundings === known.surroundings) return
     known.surroundings = surroundings
-    this.describeAgain(known, known.identity.pid)
+    this.#describeAgain(known, known.identity.pid)
   }
 
-  private describeAgain(known: Process, pid: number): void {
+  #describeAgain(known: Process, pid: number): void {
     known.verdict = undefined
-    const resource = processResource(known.identity, known.surroundings, this.options)
+    const resource = processResource(known.identity, known.surroundings, this.#options)
     if (!sameAttributes(resource.attributes, known.resource.attributes)) {
       const before = known.resource
-      known.resource = this.resources.same(pid, resource)
-      this.processes.end(before, known.resource)
+      known.resource = this.#resources.same(pid, resource)
+      this.#processes.end(before, known.resource)
     }
-    this.processes.changed(pid, known)
+    this.#processes.changed(pid, known)
   }
 
-  private read(pid: number, comm: string, now: number): Process {
-    const process = this.made(pid, comm, now)
-    this.processes.set(pid, process)
+  #read(pid: number, comm: string, now: number): Process {
+    const process = this.#made(pid, comm, now)
+    this.#processes.set(pid, process)
     return process
   }
 
-  private made(pid: number, comm: string, now: number): Process {
-    const found = this.proc ? this.reader.read(pid) : undefined
-    if (found?.place !== undefined) return this.described(found, now)
+  #made(pid: number, comm: string, now: number): Process {
+    const found = this.#proc ? this.#reader.read(pid) : undefined
+    if (found?.place !== undefined) return this.#described(found, now)
     // Also where something was told: it may be of who had the number before.
     this.catchUp?.()
-    const news = this.news.of(pid, now)
-    if (found !== undefined) return this.described(this.reader.ending(found, news), now)
-    const departed = this.departedOf(pid, comm, news)
+    const news = this.#news.of(pid, now)
+    if (found !== undefined) return this.#described(this.#reader.ending(found, news), now)
+    const departed = this.#departedOf(pid, comm, news)
     if (departed !== undefined) return departed
-    const process = this.described(this.reader.gone(pid, comm, news), now)
+    const process = this.#described(this.#reader.gone(pid, comm, news), now)
     if (news?.kind === 'exit') process.endedMs = now
     return process
   }
@@ -444,25 +444,25 @@ export class ProcessTable {
    * What was read while it ran tells more than what the kernel tells of it. One that was gone before anybody looked keeps
    * its resource, too: of two that are alike each would have its own series, which no receiver can keep apart.
    */
-  private departedOf(pid: number, comm: string, news: ProcessNews | undefined): Process | undefined {
-    const now = this.now()
-    const process = this.processes.departed(pid)
+  #departedOf(pid: number, comm: string, news: ProcessNews | undefined): Process | undefined {
+    const now = this.#now()
+    const process = this.#processes.departed(pid)
     if (process?.departedMs === undefined || now - process.departedMs >= lateMs) return undefined
     if (process.identity.start === unknownStart && process.comm !== comm) return undefined
     if (news !== undefined && !sameStart(news.start, process.identity.start)) return undefined
-    this.processes.forget(pid)
+    this.#processes.forget(pid)
     process.endedMs = now
     process.checkedMs = now
     return process
   }
 
-  private described({ identity, place = noPlace }: FoundProcess, now: number): Process {
-    const surroundings = this.options.surroundings?.(place)
+  #described({ identity, place = noPlace }: FoundProcess, now: number): Process {
+    const surroundings = this.#options.surroundings?.(place)
     return {
       identity,
       place,
       surroundings,
-      resource: this.resources.same(identity.pid, processResource(identity, surroundings, this.options)),
+      resource: this.#resources.same(identity.pid, processResource(identity, surroundings, this.#options)),
       holder: identity.account,
       bytes: 0,
       comm: identity.comm,

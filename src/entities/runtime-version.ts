@@ -42,18 +42,18 @@ const ofRuntime = /node|nvm|python|pypy|ruby|rbenv|java|jdk|jre|php|perl|dotnet|
  * The file system of a container is reached through /proc/PID/root.
  */
 export class RuntimeVersions {
-  private readonly files: ProcessFiles
+  readonly #files: ProcessFiles
 
   constructor(files: ProcessFiles) {
-    this.files = files
+    this.#files = files
   }
 
   /** '' where it cannot be told. */
   of(pid: number, executable: string): string {
-    return ownText(this.found(pid, executable), maxVersionBytes)
+    return ownText(this.#found(pid, executable), maxVersionBytes)
   }
 
-  private found(pid: number, executable: string): string {
+  #found(pid: number, executable: string): string {
     const slash = executable.lastIndexOf('/')
     const program = executable.slice(slash + 1)
     if (!interpreter.test(program)) return ''
@@ -65,16 +65,16 @@ export class RuntimeVersions {
     if (found !== '' && fits) return found
     const runtime = runtimes.find(each => each.program.test(program))
     if (version !== '' || runtime === undefined) return version
-    return this.beside(pid, executable, runtime)
+    return this.#beside(pid, executable, runtime)
   }
 
-  private beside(pid: number, executable: string, { file, version }: Runtime): string {
+  #beside(pid: number, executable: string, { file, version }: Runtime): string {
     const prefix = executable.slice(0, executable.lastIndexOf('/', executable.lastIndexOf('/') - 1) + 1)
-    const mounts = this.files.text(pid, 'mountinfo').split('\n')
+    const mounts = this.#files.text(pid, 'mountinfo').split('\n')
     // Something else may be mounted over what lies beside the program.
     const isNear = (path: string) => near.has(fileSystem(mounts, path))
     if (!executable.startsWith('/') || !isNear(executable) || !isNear(prefix + file)) return ''
-    const { procDir } = this.files
+    const { procDir } = this.#files
     // What users mounted in namespaces of their own may never answer.
     if (!isOfHost(procDir, pid)) return ''
     // The container's, as seen in it: a link there leads nowhere else.

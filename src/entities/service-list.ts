@@ -17,7 +17,7 @@ const maxPorts = 1_024
 
 /** Puts processes together to services, by name: at most 1,000 of them, each with at most 1,024 ports. */
 export class ServiceList {
-  private readonly found = new Map<
+  readonly #found = new Map<
     string,
     { name: string; namespace: string; instances: number; ports: Set<number> }
   >()
@@ -26,14 +26,14 @@ export class ServiceList {
     const name = String(attributes.get('service.name'))
     const namespace = String(attributes.get('service.namespace') ?? '')
     const id = `${name}\0${namespace}`
-    const service = this.found.get(id) ?? { name, namespace, instances: 0, ports: new Set() }
-    this.found.set(id, service)
+    const service = this.#found.get(id) ?? { name, namespace, instances: 0, ports: new Set() }
+    this.#found.set(id, service)
     service.instances++
     for (const port of ports) service.ports.add(port)
   }
 
   services(): Service[] {
-    return [...this.found]
+    return [...this.#found]
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .slice(0, maxServices)
       .map(([, service]) => ({

@@ -11,59 +11,59 @@ const lookAgainMs = 60_000
  * the same file. Anybody else may see a file of their own making there.
  */
 export class UserNames {
-  private readonly procDir: string
-  private readonly now: () => number
-  private names: ReadonlyMap<number, string> = new Map()
-  private state = ''
-  private firstMs = Number.NEGATIVE_INFINITY
-  private otherMs = Number.NEGATIVE_INFINITY
-  private isFirstOpen = false
+  readonly #procDir: string
+  readonly #now: () => number
+  #names: ReadonlyMap<number, string> = new Map()
+  #state = ''
+  #firstMs = Number.NEGATIVE_INFINITY
+  #otherMs = Number.NEGATIVE_INFINITY
+  #isFirstOpen = false
 
   /** `now`: milliseconds of a clock that never goes back. */
   constructor(procDir: string, now: () => number) {
-    this.procDir = procDir
-    this.now = now
+    this.#procDir = procDir
+    this.#now = now
   }
 
   /** Of the user of a process that is in no container; '' where it has none, or cannot be found. */
   of(uid: number, pid: number): string {
-    const now = this.now()
-    if (now - this.firstMs >= lookAgainMs) {
-      this.firstMs = now
-      this.isFirstOpen = this.look(1)
+    const now = this.#now()
+    if (now - this.#firstMs >= lookAgainMs) {
+      this.#firstMs = now
+      this.#isFirstOpen = this.#look(1)
     }
-    if (!this.isFirstOpen && uid === 0 && now - this.otherMs >= lookAgainMs && this.isOnHost(pid)) {
-      this.otherMs = now
-      this.look(pid)
+    if (!this.#isFirstOpen && uid === 0 && now - this.#otherMs >= lookAgainMs && this.#isOnHost(pid)) {
+      this.#otherMs = now
+      this.#look(pid)
     }
-    return this.names.get(uid) ?? ''
+    return this.#names.get(uid) ?? ''
   }
 
-  private isOnHost(pid: number): boolean {
-    return this.userNamespace(pid) === this.userNamespace('self')
+  #isOnHost(pid: number): boolean {
+    return this.#userNamespace(pid) === this.#userNamespace('self')
   }
 
-  private userNamespace(pid: number | 'self'): string {
+  #userNamespace(pid: number | 'self'): string {
     // '': a kernel without them, or a process that ended, which has no file either.
-    return linkText(`${this.procDir}/${pid}/ns/user`)
+    return linkText(`${this.#procDir}/${pid}/ns/user`)
   }
 
   /** Whether the file is there, as this process sees it. */
-  private look(pid: number): boolean {
+  #look(pid: number): boolean {
     let fd = -1
     try {
-      const file = openForeign('/etc/passwd', `${this.procDir}/${pid}/root`)
+      const file = openForeign('/etc/passwd', `${this.#procDir}/${pid}/root`)
       fd = file.fd
       const { size, mtimeMs, ino, dev } = file.stats
       const state = `${dev}/${ino}/${size}/${mtimeMs}`
-      if (state === this.state) return true
+      if (state === this.#state) return true
       const bytes = Buffer.alloc(Math.min(size, maxBytes))
-      this.names = namesIn(bytes.toString('utf8', 0, readSync(fd, bytes, 0, bytes.length, 0)))
-      this.state = state
+      this.#names = namesIn(bytes.toString('utf8', 0, readSync(fd, bytes, 0, bytes.length, 0)))
+      this.#state = state
       return true
     } catch {
-      this.names = new Map() // a host without one: its users have numbers only
-      this.state = ''
+      this.#names = new Map() // a host without one: its users have numbers only
+      this.#state = ''
       return false
     } finally {
       if (fd >= 0) closeForeign(fd)

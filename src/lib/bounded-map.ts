@@ -19,18 +19,18 @@ function sizeOf(part: unknown): number {
  * Why not a `Map` whose first key is deleted: finding that key walks over the holes that deletions leave, 4 µs measured.
  */
 export class BoundedMap<K, V> {
-  private readonly slots = new Map<K, number>()
-  private readonly keys: (K | undefined)[] = []
-  private readonly values: (V | undefined)[] = []
-  private readonly free: number[] = []
-  private readonly used: Uint8Array
+  readonly #slots = new Map<K, number>()
+  readonly #keys: (K | undefined)[] = []
+  readonly #values: (V | undefined)[] = []
+  readonly #free: number[] = []
+  readonly #used: Uint8Array
   /** Bytes of each entry, as they were counted when it was set. */
-  private readonly sizes: number[] = []
-  private readonly capacity: number
-  private readonly evicted: ((key: K, value: V) => void) | undefined
-  private readonly entrySize: (key: K, value: V) => number
-  private hand = 0
-  private held = 0
+  readonly #sizes: number[] = []
+  readonly #capacity: number
+  readonly #evicted: ((key: K, value: V) => void) | undefined
+  readonly #entrySize: (key: K, value: V) => number
+  #hand = 0
+  #held = 0
 
   /**
    * `evicted` is told of every entry that had to make room, not of those deleted. `sizeOf` counts the bytes of an entry,
@@ -41,111 +41,111 @@ export class BoundedMap<K, V> {
     evicted?: (key: K, value: V) => void,
     sizeOf: (key: K, value: V) => number = usualSize,
   ) {
-    this.capacity = Math.max(1, capacity)
-    this.used = new Uint8Array(this.capacity)
-    this.evicted = evicted
-    this.entrySize = sizeOf
+    this.#capacity = Math.max(1, capacity)
+    this.#used = new Uint8Array(this.#capacity)
+    this.#evicted = evicted
+    this.#entrySize = sizeOf
   }
 
   /** Bytes of all entries, about. */
   get bytes(): number {
-    return this.held
+    return this.#held
   }
 
   get size(): number {
-    return this.slots.size
+    return this.#slots.size
   }
 
   get(key: K): V | undefined {
-    const slot = this.slots.get(key)
+    const slot = this.#slots.get(key)
     if (slot === undefined) return undefined
-    this.used[slot] = 1
-    return this.values[slot]
+    this.#used[slot] = 1
+    return this.#values[slot]
   }
 
   set(key: K, value: V): void {
-    let slot = this.slots.get(key)
+    let slot = this.#slots.get(key)
     if (slot === undefined) {
-      slot = this.vacate()
-      this.slots.set(key, slot)
-      this.keys[slot] = key
+      slot = this.#vacate()
+      this.#slots.set(key, slot)
+      this.#keys[slot] = key
       // Not yet "used": a key that nobody asks for leaves on the hand's first visit.
-      this.used[slot] = 0
+      this.#used[slot] = 0
     }
-    this.values[slot] = value
-    const bytes = entryBytes + this.entrySize(key, value)
-    this.held += bytes - (this.sizes[slot] ?? 0)
-    this.sizes[slot] = bytes
+    this.#values[slot] = value
+    const bytes = entryBytes + this.#entrySize(key, value)
+    this.#held += bytes - (this.#sizes[slot] ?? 0)
+    this.#sizes[slot] = bytes
   }
 
   delete(key: K): boolean {
-    const slot = this.slots.get(key)
+    const slot = this.#slots.get(key)
     if (slot === undefined) return false
-    this.release(key, slot)
+    this.#release(key, slot)
     return true
   }
 
   clear(): void {
-    this.slots.clear()
-    this.sizes.length = 0
-    this.keys.length = 0
-    this.values.length = 0
-    this.free.length = 0
-    this.held = 0
-    this.hand = 0
+    this.#slots.clear()
+    this.#sizes.length = 0
+    this.#keys.length = 0
+    this.#values.length = 0
+    this.#free.length = 0
+    this.#held = 0
+    this.#hand = 0
   }
 
   /** Has entries make room until it is about so many bytes, first those that were not asked for of late. */
   shed(bytes: number): number {
-    const before = this.held
-    const { length } = this.keys
-    for (let looks = 2 * length; looks > 0 && before - this.held < bytes; looks--) {
-      const slot = this.hand
-      this.hand = (slot + 1) % length
-      const key = this.keys[slot]
+    const before = this.#held
+    const { length } = this.#keys
+    for (let looks = 2 * length; looks > 0 && before - this.#held < bytes; looks--) {
+      const slot = this.#hand
+      this.#hand = (slot + 1) % length
+      const key = this.#keys[slot]
       if (key === undefined) continue
-      if (this.used[slot] === 1) {
-        this.used[slot] = 0
+      if (this.#used[slot] === 1) {
+        this.#used[slot] = 0
         continue
       }
-      const value = this.values[slot] as V
-      this.release(key, slot)
-      this.evicted?.(key, value)
+      const value = this.#values[slot] as V
+      this.#release(key, slot)
+      this.#evicted?.(key, value)
     }
-    return before - this.held
+    return before - this.#held
   }
 
-  private release(key: K, slot: number): void {
-    this.slots.delete(key)
-    this.keys[slot] = undefined
-    this.values[slot] = undefined
-    this.used[slot] = 0
-    this.held -= this.sizes[slot]!
-    this.sizes[slot] = 0
-    this.free.push(slot)
+  #release(key: K, slot: number): void {
+    this.#slots.delete(key)
+    this.#keys[slot] = undefined
+    this.#values[slot] = undefined
+    this.#used[slot] = 0
+    this.#held -= this.#sizes[slot]!
+    this.#sizes[slot] = 0
+    this.#free.push(slot)
   }
 
   /** Calls back for every entry. The callback may delete the entry that it is given. */
   forEach(visit: (value: V, key: K) => void): void {
-    for (const [key, slot] of this.slots) visit(this.values[slot] as V, key)
+    for (const [key, slot] of this.#slots) visit(this.#values[slot] as V, key)
   }
 
   /** A slot that nobody uses. */
-  private vacate(): number {
-    const free = this.free.pop()
+  #vacate(): number {
+    const free = this.#free.pop()
     if (free !== undefined) return free
-    if (this.slots.size < this.capacity) return this.slots.size
-    while (this.used[this.hand] === 1) {
-      this.used[this.hand] = 0
-      this.hand = (this.hand + 1) % this.capacity
+    if (this.#slots.size < this.#capacity) return this.#slots.size
+    while (this.#used[this.#hand] === 1) {
+      this.#used[this.#hand] = 0
+      this.#hand = (this.#hand + 1) % this.#capacity
     }
-    const slot = this.hand
-    this.hand = (slot + 1) % this.capacity
-    const key = this.keys[slot] as K
-    this.slots.delete(key)
-    this.held -= this.sizes[slot]!
-    this.sizes[slot] = 0
-    this.evicted?.(key, this.values[slot] as V)
+    const slot = this.#hand
+    this.#hand = (slot + 1) % this.#capacity
+    const key = this.#keys[slot] as K
+    this.#slots.delete(key)
+    this.#held -= this.#sizes[slot]!
+    this.#sizes[slot] = 0
+    this.#evicted?.(key, this.#values[slot] as V)
     return slot
   }
 }

@@ -35,44 +35,44 @@ export class ByteFlow {
   nowNs = 0
   /** Bytes that came so far, those that were not captured included. */
   received = 0
-  private readonly reader: FlowReader
-  private left: Buffer = nothing
-  private leftLength = 0
-  private leftNs = 0
+  readonly #reader: FlowReader
+  #left: Buffer = nothing
+  #leftLength = 0
+  #leftNs = 0
   /** Bytes of `bytes` that were left by an earlier piece. */
-  private old = 0
-  private skipping = 0
-  private sequenceOfEnd = 0
-  private offsetOfEnd = 0
+  #old = 0
+  #skipping = 0
+  #sequenceOfEnd = 0
+  #offsetOfEnd = 0
 
   constructor(request: boolean, reader: FlowReader) {
     this.request = request
-    this.reader = reader
+    this.#reader = reader
   }
 
   /** Bytes of memory that what was left unread takes. */
   get kept(): number {
-    return this.left.length
+    return this.#left.length
   }
 
   /** Nanoseconds: the call that brought the byte at `at`. */
   get startNs(): number {
-    return this.at < this.old ? this.leftNs : this.nowNs
+    return this.at < this.#old ? this.#leftNs : this.nowNs
   }
 
   /** True at the first byte of a call: where a message most likely begins. */
   get atCall(): boolean {
-    return this.at === this.old
+    return this.at === this.#old
   }
 
   /** TCP sequence number of the byte at `at`. */
   get sequence(): number {
-    return (this.sequenceOfEnd - (this.end - this.at)) >>> 0
+    return (this.#sequenceOfEnd - (this.end - this.at)) >>> 0
   }
 
   /** How many bytes of the flow lie before `at`. */
   get offset(): number {
-    return this.offsetOfEnd - (this.end - this.at)
+    return this.#offsetOfEnd - (this.end - this.at)
   }
 
   /** Nothing more fits behind what is unread: it has to be read as it is, or it is lost. */
@@ -84,7 +84,7 @@ export class ByteFlow {
   skip(count: number): void {
     const here = Math.min(count, this.end - this.at)
     this.at += here
-    this.skipping += count - here
+    this.#skipping += count - here
   }
 
   /** Takes the next piece of a call. `sequence` is the TCP sequence number of its first byte. */
@@ -93,7 +93,7 @@ export class ByteFlow {
     for (let from = start; from < end; ) {
       const to = Math.min(end, from + maxPiece)
       this.received += to - from
-      this.piece(bytes, from, to, (sequence + (to - start)) >>> 0)
+      this.#piece(bytes, from, to, (sequence + (to - start)) >>> 0)
       from = to
     }
   }
@@ -101,63 +101,63 @@ export class ByteFlow {
   /** `count` bytes went by that nobody saw. */
   gap(count: number): void {
     this.received += count
-    if (this.skipping >= count) {
-      this.skipping -= count
+    if (this.#skipping >= count) {
+      this.#skipping -= count
       return
     }
-    this.leftLength = 0
-    this.skipping = 0
-    this.lose()
+    this.#leftLength = 0
+    this.#skipping = 0
+    this.#lose()
   }
 
-  private piece(bytes: Buffer, start: number, end: number, sequenceOfEnd: number): void {
-    const skipped = Math.min(this.skipping, end - start)
-    this.skipping -= skipped
+  #piece(bytes: Buffer, start: number, end: number, sequenceOfEnd: number): void {
+    const skipped = Math.min(this.#skipping, end - start)
+    this.#skipping -= skipped
     const from = start + skipped
     if (from === end) return
-    this.sequenceOfEnd = sequenceOfEnd
-    this.offsetOfEnd = this.received
-    if (this.leftLength === 0) {
+    this.#sequenceOfEnd = sequenceOfEnd
+    this.#offsetOfEnd = this.received
+    if (this.#leftLength === 0) {
       this.bytes = bytes
       this.at = from
       this.end = end
-      this.old = from
+      this.#old = from
     } else {
-      this.left.copy(joint, 0, 0, this.leftLength)
-      bytes.copy(joint, this.leftLength, from, end)
+      this.#left.copy(joint, 0, 0, this.#leftLength)
+      bytes.copy(joint, this.#leftLength, from, end)
       this.bytes = joint
       this.at = 0
-      this.old = this.leftLength
-      this.end = this.leftLength + end - from
+      this.#old = this.#leftLength
+      this.end = this.#leftLength + end - from
     }
-    this.reader.read(this)
-    this.keep()
+    this.#reader.read(this)
+    this.#keep()
   }
 
-  private keep(): void {
+  #keep(): void {
     const length = this.end - this.at
     if (length > maxLeft) {
-      this.leftLength = 0
-      this.lose()
+      this.#leftLength = 0
+      this.#lose()
     } else {
       if (length > 0) {
-        this.leftNs = this.startNs
-        if (this.left.length < length)
-          this.left = Buffer.allocUnsafeSlow(2 ** Math.ceil(Math.log2(Math.max(64, length))))
-        this.bytes.copy(this.left, 0, this.at, this.end)
-      } else if (this.left.length > 1024) {
-        this.left = nothing
+        this.#leftNs = this.startNs
+        if (this.#left.length < length)
+          this.#left = Buffer.allocUnsafeSlow(2 ** Math.ceil(Math.log2(Math.max(64, length))))
+        this.bytes.copy(this.#left, 0, this.at, this.end)
+      } else if (this.#left.length > 1024) {
+        this.#left = nothing
       }
-      this.leftLength = length
+      this.#leftLength = length
     }
     this.bytes = nothing
     this.at = 0
     this.end = 0
-    this.old = 0
+    this.#old = 0
   }
 
-  private lose(): void {
+  #lose(): void {
     this.broken = true
-    this.reader.lost(this)
+    this.#reader.lost(this)
   }
 }

@@ -6,20 +6,20 @@ export class HpackNames {
   readonly list: readonly string[]
   /** Numbers of the static table's names (RFC 7541, appendix A), by index; 0 for those that nobody wants. */
   readonly ofStatic: Uint8Array
-  private readonly byLength: (readonly { readonly number: number; readonly bytes: Buffer }[])[] = []
+  readonly #byLength: (readonly { readonly number: number; readonly bytes: Buffer }[])[] = []
 
   constructor(names: readonly string[]) {
     this.list = ['', ...names]
     this.ofStatic = Uint8Array.from(staticTable, ([name]) => Math.max(0, this.list.indexOf(name, 1)))
     for (const [index, name] of names.entries()) {
-      const same = this.byLength[name.length] ?? []
-      this.byLength[name.length] = [...same, { number: index + 1, bytes: Buffer.from(name, 'latin1') }]
+      const same = this.#byLength[name.length] ?? []
+      this.#byLength[name.length] = [...same, { number: index + 1, bytes: Buffer.from(name, 'latin1') }]
     }
   }
 
   /** The number of a name; 0 where nobody wants it. */
   find(bytes: Buffer, start: number, end: number): number {
-    const same = this.byLength[end - start]
+    const same = this.#byLength[end - start]
     if (same === undefined) return 0
     for (const candidate of same)
       if (bytes.compare(candidate.bytes, 0, candidate.bytes.length, start, end) === 0) return candidate.number
@@ -46,8 +46,8 @@ export class HpackFields {
   readonly known: Uint8Array
   /** Fields of which not even the name can be known: any that is absent may be among them. */
   unknown = 0
-  private length = 0
-  private readonly lists: ReadonlySet<number>
+  #length = 0
+  readonly #lists: ReadonlySet<number>
 
   /** `lists`: names whose values are joined by a comma where they come more than once. */
   constructor(names: HpackNames, lists: readonly string[] = []) {
@@ -55,13 +55,13 @@ export class HpackFields {
     this.starts = new Int32Array(names.list.length)
     this.ends = new Int32Array(names.list.length)
     this.known = new Uint8Array(names.list.length)
-    this.lists = new Set(lists.map(name => names.list.indexOf(name)))
+    this.#lists = new Set(lists.map(name => names.list.indexOf(name)))
   }
 
   clear(): void {
     this.known.fill(Known.absent)
     this.unknown = 0
-    this.length = 0
+    this.#length = 0
   }
 
   has(number: number): boolean {
@@ -83,22 +83,22 @@ export class HpackFields {
 
   add(number: number, source: Buffer, start: number, end: number): void {
     const first = this.known[number] === Known.absent
-    if (!first && !this.lists.has(number)) return
+    if (!first && !this.#lists.has(number)) return
     const joined = first ? 0 : this.ends[number]! - this.starts[number]! + 1
-    if (this.length + joined + end - start > maxFieldBytes) {
+    if (this.#length + joined + end - start > maxFieldBytes) {
       if (first) this.known[number] = Known.hidden
       return
     }
-    const from = this.length
+    const from = this.#length
     if (!first) {
       this.bytes.copy(this.bytes, from, this.starts[number], this.ends[number])
       this.bytes[from + joined - 1] = comma
     }
     source.copy(this.bytes, from + joined, start, end)
-    this.length = from + joined + end - start
+    this.#length = from + joined + end - start
     this.known[number] = Known.value
     this.starts[number] = from
-    this.ends[number] = this.length
+    this.ends[number] = this.#length
   }
 
   hide(number: number): void {
@@ -113,35 +113,35 @@ export class HpackFields {
  */
 export class HpackDecoder {
   /** Entries, from the oldest to the newest: the name's number, where its value is kept, the size in the table. */
-  private names = new Uint8Array(0)
-  private places = new Int32Array(0)
-  private lengths = new Int32Array(0)
-  private sizes = new Int32Array(0)
+  #names = new Uint8Array(0)
+  #places = new Int32Array(0)
+  #lengths = new Int32Array(0)
+  #sizes = new Int32Array(0)
   /** Entries are counted from here on; the newest is `first + count - 1`, all modulo the arrays' length. */
-  private first = 0
-  private count = 0
-  private size = 0
-  private most: number
-  private values: Buffer = nothing
-  private valuesEnd = 0
+  #first = 0
+  #count = 0
+  #size = 0
+  #most: number
+  #values: Buffer = nothing
+  #valuesEnd = 0
 
   /** `joined`: what the table may hold was agreed on before. */
   constructor(joined: boolean) {
-    this.most = joined ? joinedTableSize : defaultTableSize
+    this.#most = joined ? joinedTableSize : defaultTableSize
   }
 
   /** Bytes of memory that the table takes. */
   get memory(): number {
-    return this.values.length + this.names.length * slotBytes
+    return this.#values.length + this.#names.length * slotBytes
   }
 
   /** Header blocks were missed: what indices meant is not known any more. */
   forget(): void {
-    this.first = 0
-    this.count = 0
-    this.size = 0
-    this.valuesEnd = 0
-    this.most = Math.max(this.most, joinedTableSize)
+    this.#first = 0
+    this.#count = 0
+    this.#size = 0
+    this.#valuesEnd = 0
+    this.#most = Math.max(this.#most, joinedTableSize)
   }
 
   /** Reads a whole header block. False: it is malformed, and what follows cannot be known. */
@@ -153,13 +153,13 @@ export class HpackDecoder {
       if (byte & 0x80) {
         const index = readInteger(bytes, 7)
         if (index < 1) return false
-        this.tell(index, fields)
+        this.#tell(index, fields)
       } else if ((byte & 0xe0) === 0x20) {
         const most = readInteger(bytes, 5)
         if (most < 0) return false
-        this.most = Math.min(most, maxTableSize)
-        this.evict(0)
-      } else if (!this.literal(bytes, (byte & 0x40) !== 0, fields)) {
+        this.#most = Math.min(most, maxTableSize)
+        this.#evict(0)
+      } else if (!this.#literal(bytes, (byte & 0x40) !== 0, fields)) {
         return false
       }
     }
@@ -167,13 +167,13 @@ export class HpackDecoder {
   }
 
   /** A field with a value of its own; `indexed`: it becomes the newest entry. */
-  private literal(bytes: Buffer, indexed: boolean, fields: HpackFields): boolean {
+  #literal(bytes: Buffer, indexed: boolean, fields: HpackFields): boolean {
     const index = readInteger(bytes, indexed ? 6 : 4)
     if (index < 0) return false
     let name: number
     let nameBytes = 0
     if (index > 0) {
-      name = this.nameAt(index, fields.names)
+      name = this.#nameAt(index, fields.names)
     } else {
       if (!readString(bytes)) return false
       nameBytes = stringBytes
@@ -193,116 +193,116 @@ export class HpackDecoder {
     if (name === unknownName) fields.unknown++
     else if (wanted && to < 0) fields.hide(name)
     else if (wanted) fields.add(name, source, from, to)
-    if (indexed) this.insert(name, nameBytes + stringBytes, source, from, wanted ? to : -1)
+    if (indexed) this.#insert(name, nameBytes + stringBytes, source, from, wanted ? to : -1)
     return true
   }
 
   /** Adds the field that an index stands for. */
-  private tell(index: number, fields: HpackFields): void {
+  #tell(index: number, fields: HpackFields): void {
     if (index < staticTable.length) {
       const name = fields.names.ofStatic[index]!
       const value = staticValues[index]!
       if (name !== 0) fields.add(name, value, 0, value.length)
       return
     }
-    const slot = this.slotOf(index)
-    const name = slot < 0 ? unknownName : this.names[slot]!
+    const slot = this.#slotOf(index)
+    const name = slot < 0 ? unknownName : this.#names[slot]!
     if (name === unknownName) {
       fields.unknown++
     } else if (name !== 0) {
-      const place = this.places[slot]!
+      const place = this.#places[slot]!
       if (place < 0) fields.hide(name)
-      else fields.add(name, this.values, place, place + this.lengths[slot]!)
+      else fields.add(name, this.#values, place, place + this.#lengths[slot]!)
     }
   }
 
-  private nameAt(index: number, names: HpackNames): number {
+  #nameAt(index: number, names: HpackNames): number {
     if (index < staticTable.length) return names.ofStatic[index]!
-    const slot = this.slotOf(index)
-    return slot < 0 ? unknownName : this.names[slot]!
+    const slot = this.#slotOf(index)
+    return slot < 0 ? unknownName : this.#names[slot]!
   }
 
   /** Where the entry of an index stands; -1: it is not known. */
-  private slotOf(index: number): number {
+  #slotOf(index: number): number {
     const back = index - staticTable.length
-    if (back >= this.count) return -1
-    return (this.first + this.count - 1 - back) % this.names.length
+    if (back >= this.#count) return -1
+    return (this.#first + this.#count - 1 - back) % this.#names.length
   }
 
   /** Adds an entry. `length` is at most what name and value have; `to` is -1 where the value is not kept. */
-  private insert(name: number, length: number, source: Buffer, from: number, to: number): void {
+  #insert(name: number, length: number, source: Buffer, from: number, to: number): void {
     const size = length + entryOverhead
-    this.evict(size)
-    if (size > this.most) return
-    if (this.count === this.names.length) this.widen()
-    const place = to < 0 || to - from > maxValueBytes ? -1 : this.room(to - from)
-    if (place >= 0) source.copy(this.values, place, from, to)
-    const slot = (this.first + this.count) % this.names.length
-    this.names[slot] = name
-    this.places[slot] = place
-    this.lengths[slot] = Math.max(0, to - from)
-    this.sizes[slot] = size
-    this.size += size
-    this.count++
+    this.#evict(size)
+    if (size > this.#most) return
+    if (this.#count === this.#names.length) this.#widen()
+    const place = to < 0 || to - from > maxValueBytes ? -1 : this.#room(to - from)
+    if (place >= 0) source.copy(this.#values, place, from, to)
+    const slot = (this.#first + this.#count) % this.#names.length
+    this.#names[slot] = name
+    this.#places[slot] = place
+    this.#lengths[slot] = Math.max(0, to - from)
+    this.#sizes[slot] = size
+    this.#size += size
+    this.#count++
   }
 
-  private evict(room: number): void {
-    while (this.count > 0 && this.size + room > this.most) {
-      this.size -= this.sizes[this.first]!
-      this.first = (this.first + 1) % this.names.length
-      this.count--
+  #evict(room: number): void {
+    while (this.#count > 0 && this.#size + room > this.#most) {
+      this.#size -= this.#sizes[this.#first]!
+      this.#first = (this.#first + 1) % this.#names.length
+      this.#count--
     }
-    if (this.count === 0) this.valuesEnd = 0
+    if (this.#count === 0) this.#valuesEnd = 0
   }
 
   /** Where `length` bytes of a value may be kept. */
-  private room(length: number): number {
-    if (this.valuesEnd + length > this.values.length) this.compact(length)
-    const place = this.valuesEnd
-    this.valuesEnd += length
+  #room(length: number): number {
+    if (this.#valuesEnd + length > this.#values.length) this.#compact(length)
+    const place = this.#valuesEnd
+    this.#valuesEnd += length
     return place
   }
 
   /** Moves the values that are in use together, to a larger place where they would fill more than half of this one. */
-  private compact(length: number): void {
+  #compact(length: number): void {
     let used = length
-    for (let i = 0; i < this.count; i++) {
-      const slot = (this.first + i) % this.names.length
-      if (this.places[slot]! >= 0) used += this.lengths[slot]!
+    for (let i = 0; i < this.#count; i++) {
+      const slot = (this.#first + i) % this.#names.length
+      if (this.#places[slot]! >= 0) used += this.#lengths[slot]!
     }
-    const old = this.values
+    const old = this.#values
     if (used * 2 > old.length)
-      this.values = Buffer.allocUnsafeSlow(2 ** Math.ceil(Math.log2(Math.max(512, used * 2))))
+      this.#values = Buffer.allocUnsafeSlow(2 ** Math.ceil(Math.log2(Math.max(512, used * 2))))
     let end = 0
-    for (let i = 0; i < this.count; i++) {
-      const slot = (this.first + i) % this.names.length
-      const place = this.places[slot]!
+    for (let i = 0; i < this.#count; i++) {
+      const slot = (this.#first + i) % this.#names.length
+      const place = this.#places[slot]!
       if (place < 0) continue
-      old.copy(this.values, end, place, place + this.lengths[slot]!)
-      this.places[slot] = end
-      end += this.lengths[slot]!
+      old.copy(this.#values, end, place, place + this.#lengths[slot]!)
+      this.#places[slot] = end
+      end += this.#lengths[slot]!
     }
-    this.valuesEnd = end
+    this.#valuesEnd = end
   }
 
-  private widen(): void {
-    const length = Math.max(16, this.names.length * 2)
+  #widen(): void {
+    const length = Math.max(16, this.#names.length * 2)
     const names = new Uint8Array(length)
     const places = new Int32Array(length)
     const lengths = new Int32Array(length)
     const sizes = new Int32Array(length)
-    for (let i = 0; i < this.count; i++) {
-      const slot = (this.first + i) % this.names.length
-      names[i] = this.names[slot]!
-      places[i] = this.places[slot]!
-      lengths[i] = this.lengths[slot]!
-      sizes[i] = this.sizes[slot]!
+    for (let i = 0; i < this.#count; i++) {
+      const slot = (this.#first + i) % this.#names.length
+      names[i] = this.#names[slot]!
+      places[i] = this.#places[slot]!
+      lengths[i] = this.#lengths[slot]!
+      sizes[i] = this.#sizes[slot]!
     }
-    this.names = names
-    this.places = places
-    this.lengths = lengths
-    this.sizes = sizes
-    this.first = 0
+    this.#names = names
+    this.#places = places
+    this.#lengths = lengths
+    this.#sizes = sizes
+    this.#first = 0
   }
 }
 

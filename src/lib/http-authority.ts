@@ -23,7 +23,7 @@ export class Authority {
     let from = start
     for (let i = start; i < end; i++) if (bytes[i] === at) from = i + 1
     if (end - from > maxBytes || end <= from) return
-    const portStart = this.readHost(bytes, from, end)
+    const portStart = this.#readHost(bytes, from, end)
     if (this.host.empty) return
     const port = readPort(bytes, portStart, end)
     if (port < 0) {
@@ -36,7 +36,7 @@ export class Authority {
   }
 
   /** Sets the host and returns where it ends. */
-  private readHost(bytes: Uint8Array, start: number, end: number): number {
+  #readHost(bytes: Uint8Array, start: number, end: number): number {
     let stop = start
     if (bytes[start] === openBracket) {
       stop++

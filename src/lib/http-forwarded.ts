@@ -10,8 +10,8 @@ export class Forwarded {
   readonly client = new ByteRange()
   readonly host = new Authority()
   scheme: 'http' | 'https' | '' = ''
-  private readonly name = new ByteRange()
-  private readonly value = new ByteRange()
+  readonly #name = new ByteRange()
+  readonly #value = new ByteRange()
 
   clear(): void {
     this.client.clear()
@@ -24,7 +24,7 @@ export class Forwarded {
     let from = field.start
     while (from < field.end) {
       const stop = pairEnd(bytes, from, field.end)
-      this.readPair(bytes, from, stop)
+      this.#readPair(bytes, from, stop)
       if (bytes[stop] === comma) return
       from = stop + 1
     }
@@ -32,47 +32,47 @@ export class Forwarded {
 
   /** Reads the value of an `X-Forwarded-For` field. */
   readFor(bytes: Uint8Array, field: ByteRange): void {
-    this.value.set(field.start, elementEnd(bytes, field.start, field.end))
-    this.value.trim(bytes)
-    this.setClient(bytes)
+    this.#value.set(field.start, elementEnd(bytes, field.start, field.end))
+    this.#value.trim(bytes)
+    this.#setClient(bytes)
   }
 
   /** Reads the value of an `X-Forwarded-Host` field. */
   readHost(bytes: Uint8Array, field: ByteRange): void {
-    this.value.set(field.start, elementEnd(bytes, field.start, field.end))
-    this.value.trim(bytes)
-    this.host.read(bytes, this.value.start, this.value.end)
+    this.#value.set(field.start, elementEnd(bytes, field.start, field.end))
+    this.#value.trim(bytes)
+    this.host.read(bytes, this.#value.start, this.#value.end)
   }
 
   /** Reads the value of an `X-Forwarded-Proto` field. */
   readProto(bytes: Uint8Array, field: ByteRange): void {
-    this.value.set(field.start, elementEnd(bytes, field.start, field.end))
-    this.value.trim(bytes)
-    this.setScheme(bytes)
+    this.#value.set(field.start, elementEnd(bytes, field.start, field.end))
+    this.#value.trim(bytes)
+    this.#setScheme(bytes)
   }
 
-  private readPair(bytes: Uint8Array, start: number, end: number): void {
+  #readPair(bytes: Uint8Array, start: number, end: number): void {
     let sign = start
     while (sign < end && bytes[sign] !== equals) sign++
     if (sign >= end) return
-    this.name.set(start, sign)
-    this.name.trim(bytes)
-    this.value.set(sign + 1, end)
-    this.value.trim(bytes)
-    unquote(bytes, this.value)
-    if (this.name.spells(bytes, 'for')) this.setClient(bytes)
-    else if (this.name.spells(bytes, 'host')) this.host.read(bytes, this.value.start, this.value.end)
-    else if (this.name.spells(bytes, 'proto')) this.setScheme(bytes)
+    this.#name.set(start, sign)
+    this.#name.trim(bytes)
+    this.#value.set(sign + 1, end)
+    this.#value.trim(bytes)
+    unquote(bytes, this.#value)
+    if (this.#name.spells(bytes, 'for')) this.#setClient(bytes)
+    else if (this.#name.spells(bytes, 'host')) this.host.read(bytes, this.#value.start, this.#value.end)
+    else if (this.#name.spells(bytes, 'proto')) this.#setScheme(bytes)
   }
 
-  private setScheme(bytes: Uint8Array): void {
-    if (this.value.spells(bytes, 'https')) this.scheme = 'https'
-    else if (this.value.spells(bytes, 'http')) this.scheme = 'http'
+  #setScheme(bytes: Uint8Array): void {
+    if (this.#value.spells(bytes, 'https')) this.scheme = 'https'
+    else if (this.#value.spells(bytes, 'http')) this.scheme = 'http'
   }
 
   /** Takes the address out of `1.2.3.4`, `1.2.3.4:80`, `2001:db8::1`, `[2001:db8::1]` and `[2001:db8::1]:80`. */
-  private setClient(bytes: Uint8Array): void {
-    let { start, end } = this.value
+  #setClient(bytes: Uint8Array): void {
+    let { start, end } = this.#value
     if (bytes[start] === openBracket) {
       start++
       let stop = start

@@ -25,18 +25,18 @@ export class RequestHead {
   readonly contentType = new ByteRange()
   readonly forwarded = new Forwarded()
 
-  private readonly forwardedField = new ByteRange()
-  private readonly forField = new ByteRange()
-  private readonly hostField = new ByteRange()
-  private readonly protoField = new ByteRange()
-  private readonly word = new ByteRange()
+  readonly #forwardedField = new ByteRange()
+  readonly #forField = new ByteRange()
+  readonly #hostField = new ByteRange()
+  readonly #protoField = new ByteRange()
+  readonly #word = new ByteRange()
 
   /**
    * Reads `bytes[start, end)`, which must lie inside of `bytes`. False: they do not begin with a request line, or end
    * before the first byte of the target; nothing of an earlier head is left then.
    */
   read(bytes: Uint8Array, start: number, end: number): boolean {
-    this.clear()
+    this.#clear()
     let from = start
     // Some clients send an empty line after a body (RFC 9112, section 2.2).
     while (from < end && from < start + 2 && (bytes[from] === carriageReturn || bytes[from] === lineFeed))
@@ -49,14 +49,14 @@ export class RequestHead {
     from = to + 1
     to = from
     while (to < end && bytes[to]! > space) to++
-    if (to === from || !this.readTarget(bytes, from, to)) return false
-    const fields = this.readVersion(bytes, to, end)
+    if (to === from || !this.#readTarget(bytes, from, to)) return false
+    const fields = this.#readVersion(bytes, to, end)
     if (fields < 0) return false
-    this.readFields(bytes, fields, end)
+    this.#readFields(bytes, fields, end)
     return true
   }
 
-  private clear(): void {
+  #clear(): void {
     this.version = ''
     this.method.clear()
     this.target.clear()
@@ -71,9 +71,9 @@ export class RequestHead {
   }
 
   /** Tells the four forms of a request target apart (RFC 9112, section 3.2). */
-  private readTarget(bytes: Uint8Array, start: number, end: number): boolean {
+  #readTarget(bytes: Uint8Array, start: number, end: number): boolean {
     if (bytes[start] === slash) {
-      this.readPath(bytes, start, end)
+      this.#readPath(bytes, start, end)
       return true
     }
     if (bytes[start] === asterisk) {
@@ -86,18 +86,18 @@ export class RequestHead {
       this.target.read(bytes, start, end)
       return !this.target.host.empty
     }
-    this.word.set(start, end)
-    if (this.word.begins(bytes, 'https://')) this.scheme = 'https://'
-    else if (!this.word.begins(bytes, 'http://')) return false
+    this.#word.set(start, end)
+    if (this.#word.begins(bytes, 'https://')) this.scheme = 'https://'
+    else if (!this.#word.begins(bytes, 'http://')) return false
     const authority = start + this.scheme.length
     let stop = authority
     while (stop < end && !endsAuthority(bytes[stop]!)) stop++
     this.target.read(bytes, authority, stop)
-    this.readPath(bytes, stop, end)
+    this.#readPath(bytes, stop, end)
     return !this.target.host.empty
   }
 
-  private readPath(bytes: Uint8Array, start: number, end: number): void {
+  #readPath(bytes: Uint8Array, start: number, end: number): void {
     let stop = start
     while (stop < end && bytes[stop] !== questionMark && bytes[stop] !== numberSign) stop++
     this.path.set(start, stop)
@@ -109,7 +109,7 @@ export class RequestHead {
   }
 
   /** Reads ` HTTP/1.x` and the end of the line; returns where the fields begin, or -1 when something else stands there. */
-  private readVersion(bytes: Uint8Array, start: number, end: number): number {
+  #readVersion(bytes: Uint8Array, start: number, end: number): number {
     for (let i = 0; i < versionPrefix.length; i++) {
       if (start + i >= end) return end
       if (bytes[start + i] !== versionPrefix.charCodeAt(i)) return -1
@@ -127,11 +127,11 @@ export class RequestHead {
   }
 
   /** Of a field that stands there more than once the first counts; a field that was cut off does not count. */
-  private readFields(bytes: Uint8Array, start: number, end: number): void {
-    this.forwardedField.clear()
-    this.forField.clear()
-    this.hostField.clear()
-    this.protoField.clear()
+  #readFields(bytes: Uint8Array, start: number, end: number): void {
+    this.#forwardedField.clear()
+    this.#forField.clear()
+    this.#hostField.clear()
+    this.#protoField.clear()
     let from = start
     while (from < end && bytes[from] !== lineFeed && bytes[from] !== carriageReturn) {
       let stop = from + 1
@@ -145,23 +145,23 @@ export class RequestHead {
         first === letterF ||
         first === letterC
       )
-        this.readField(bytes, from, stop)
+        this.#readField(bytes, from, stop)
       from = stop + 1
     }
-    if (!this.forwardedField.empty) this.forwarded.readForwarded(bytes, this.forwardedField)
-    if (this.forwarded.client.empty && !this.forField.empty) this.forwarded.readFor(bytes, this.forField)
-    if (this.forwarded.host.host.empty && !this.hostField.empty)
-      this.forwarded.readHost(bytes, this.hostField)
-    if (this.forwarded.scheme === '' && !this.protoField.empty)
-      this.forwarded.readProto(bytes, this.protoField)
+    if (!this.#forwardedField.empty) this.forwarded.readForwarded(bytes, this.#forwardedField)
+    if (this.forwarded.client.empty && !this.#forField.empty) this.forwarded.readFor(bytes, this.#forField)
+    if (this.forwarded.host.host.empty && !this.#hostField.empty)
+      this.forwarded.readHost(bytes, this.#hostField)
+    if (this.forwarded.scheme === '' && !this.#protoField.empty)
+      this.forwarded.readProto(bytes, this.#protoField)
   }
 
   /** Takes note of `bytes[start, end)`, a line without its line feed, if it is a field of interest. */
-  private readField(bytes: Uint8Array, start: number, end: number): void {
+  #readField(bytes: Uint8Array, start: number, end: number): void {
     let sign = start
     while (sign < end && bytes[sign] !== colon) sign++
-    this.word.set(start, sign)
-    const field = this.fieldNamed(bytes)
+    this.#word.set(start, sign)
+    const field = this.#fieldNamed(bytes)
     if (field === undefined || !field.empty) return
     let from = sign + 1
     let to = end
@@ -172,23 +172,23 @@ export class RequestHead {
   }
 
   /** The range that keeps the field whose name `word` is. */
-  private fieldNamed(bytes: Uint8Array): ByteRange | undefined {
-    const { word } = this
+  #fieldNamed(bytes: Uint8Array): ByteRange | undefined {
+    const word = this.#word
     switch (word.end - word.start) {
       case 4:
         return word.spells(bytes, 'host') ? this.host.whole : undefined
       case 9:
-        return word.spells(bytes, 'forwarded') ? this.forwardedField : undefined
+        return word.spells(bytes, 'forwarded') ? this.#forwardedField : undefined
       case 10:
         return word.spells(bytes, 'user-agent') ? this.userAgent : undefined
       case 12:
         return word.spells(bytes, 'content-type') ? this.contentType : undefined
       case 15:
-        return word.spells(bytes, 'x-forwarded-for') ? this.forField : undefined
+        return word.spells(bytes, 'x-forwarded-for') ? this.#forField : undefined
       case 16:
-        return word.spells(bytes, 'x-forwarded-host') ? this.hostField : undefined
+        return word.spells(bytes, 'x-forwarded-host') ? this.#hostField : undefined
       case 17:
-        return word.spells(bytes, 'x-forwarded-proto') ? this.protoField : undefined
+        return word.spells(bytes, 'x-forwarded-proto') ? this.#protoField : undefined
       default:
         return undefined
     }

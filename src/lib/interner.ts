@@ -11,32 +11,32 @@ const textBytes = 16
 export class Interner {
   /** How many values were decoded since the start. */
   misses = 0
-  private held = 0
-  private readonly texts: string[]
-  private readonly hashes: Int32Array
-  private readonly mask: number
-  private readonly maxLength: number
+  #held = 0
+  readonly #texts: string[]
+  readonly #hashes: Int32Array
+  readonly #mask: number
+  readonly #maxLength: number
 
   /** `slots` is rounded up to a power of two. */
   constructor(options: { readonly slots: number; readonly maxLength: number }) {
     const slots = 2 ** Math.ceil(Math.log2(Math.max(2, options.slots)))
-    this.texts = new Array<string>(slots).fill('')
-    this.hashes = new Int32Array(slots)
-    this.mask = slots - 2
-    this.maxLength = options.maxLength
+    this.#texts = new Array<string>(slots).fill('')
+    this.#hashes = new Int32Array(slots)
+    this.#mask = slots - 2
+    this.#maxLength = options.maxLength
   }
 
   /** Bytes of all texts, about. */
   get bytes(): number {
-    return this.held
+    return this.#held
   }
 
   /** Forgets all texts. */
   shed(): number {
-    const { held } = this
-    this.held = 0
-    this.texts.fill('')
-    this.hashes.fill(0)
+    const held = this.#held
+    this.#held = 0
+    this.#texts.fill('')
+    this.#hashes.fill(0)
     return held
   }
 
@@ -44,23 +44,23 @@ export class Interner {
   intern(bytes: Buffer, start: number, end: number): string {
     if (end <= start) return ''
     const length = end - start
-    if (length > this.maxLength) {
+    if (length > this.#maxLength) {
       this.misses++
       return bytes.toString('latin1', start, end)
     }
     const hash = hashOf(bytes, start, end)
-    const slot = hash & this.mask
-    const first = this.texts[slot]!
-    if (this.hashes[slot] === hash && equal(first, bytes, start, length)) return first
-    const second = this.texts[slot + 1]!
-    if (this.hashes[slot + 1] === hash && equal(second, bytes, start, length)) return second
+    const slot = hash & this.#mask
+    const first = this.#texts[slot]!
+    if (this.#hashes[slot] === hash && equal(first, bytes, start, length)) return first
+    const second = this.#texts[slot + 1]!
+    if (this.#hashes[slot + 1] === hash && equal(second, bytes, start, length)) return second
     this.misses++
     const text = bytes.toString('latin1', start, end)
-    this.held += length + (second === '' ? textBytes : -second.length)
-    this.texts[slot + 1] = first
-    this.hashes[slot + 1] = this.hashes[slot]!
-    this.texts[slot] = text
-    this.hashes[slot] = hash
+    this.#held += length + (second === '' ? textBytes : -second.length)
+    this.#texts[slot + 1] = first
+    this.#hashes[slot + 1] = this.#hashes[slot]!
+    this.#texts[slot] = text
+    this.#hashes[slot] = hash
     return text
   }
 }

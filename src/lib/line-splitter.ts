@@ -3,42 +3,43 @@ import { GatheredBytes } from './gathered-bytes.ts'
 /** Makes lines of pieces. A line beyond the bound is passed over and counted. */
 export class LineSplitter {
   tooLong = 0
-  private readonly maxBytes: number
-  private rest: GatheredBytes | undefined
-  private skips = false
+  readonly #maxBytes: number
+  #rest: GatheredBytes | undefined
+  #skips = false
 
   constructor(maxBytes: number) {
-    this.maxBytes = maxBytes
+    this.#maxBytes = maxBytes
   }
 
   /** The lines that end in this piece, without their ends; those that are empty are left out. */
   *lines(piece: Buffer): IterableIterator<Buffer> {
     let start = 0
     for (let end = piece.indexOf(0x0a); end >= 0; end = piece.indexOf(0x0a, start)) {
-      const line = this.end(piece.subarray(start, end))
+      const line = this.#end(piece.subarray(start, end))
       start = end + 1
       if (line !== undefined && line.length > 0) yield line
     }
-    if (start < piece.length) this.keep(piece.subarray(start))
+    if (start < piece.length) this.#keep(piece.subarray(start))
   }
 
-  private end(part: Buffer): Buffer | undefined {
-    if (this.rest === undefined && !this.skips && part.length <= this.maxBytes) return part
-    this.keep(part)
-    const { rest, skips } = this
-    this.rest = undefined
-    this.skips = false
+  #end(part: Buffer): Buffer | undefined {
+    if (this.#rest === undefined && !this.#skips && part.length <= this.#maxBytes) return part
+    this.#keep(part)
+    const rest = this.#rest
+    const skips = this.#skips
+    this.#rest = undefined
+    this.#skips = false
     if (!skips) return rest?.bytes
     this.tooLong++
     return undefined
   }
 
-  private keep(part: Buffer): void {
-    if (this.skips) return
-    this.rest ??= new GatheredBytes(this.maxBytes)
+  #keep(part: Buffer): void {
+    if (this.#skips) return
+    this.#rest ??= new GatheredBytes(this.#maxBytes)
     // A copy: few bytes would keep the whole piece.
-    if (this.rest.add(Buffer.from(part))) return
-    this.rest = undefined
-    this.skips = true
+    if (this.#rest.add(Buffer.from(part))) return
+    this.#rest = undefined
+    this.#skips = true
   }
 }

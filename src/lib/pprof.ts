@@ -132,91 +132,91 @@ interface MappingEntry {
 
 /** Numbers of mappings, locations and functions are from 1; string 0 is the empty one. */
 class Encoder {
-  private readonly program: PprofMapping | undefined
-  private readonly samples = new Writer(16_384)
-  private readonly locations = new Writer(16_384)
-  private readonly functions = new Writer()
-  private readonly texts = new Writer(16_384)
-  private readonly textIds = new Map<string, number>([['', 0]])
-  private readonly functionIds = new Map<string, number>()
-  private readonly locationIds = new Map<string, number>()
-  private readonly mappings = new Map<string, MappingEntry>()
+  readonly #program: PprofMapping | undefined
+  readonly #samples = new Writer(16_384)
+  readonly #locations = new Writer(16_384)
+  readonly #functions = new Writer()
+  readonly #texts = new Writer(16_384)
+  readonly #textIds = new Map<string, number>([['', 0]])
+  readonly #functionIds = new Map<string, number>()
+  readonly #locationIds = new Map<string, number>()
+  readonly #mappings = new Map<string, MappingEntry>()
   /** Frames and mappings are mostly met as the same objects. */
-  private readonly seenFrames = new Map<PprofFrame, number>()
-  private readonly seenMappings = new Map<PprofMapping, MappingEntry>()
+  readonly #seenFrames = new Map<PprofFrame, number>()
+  readonly #seenMappings = new Map<PprofMapping, MappingEntry>()
 
   constructor(program: PprofMapping | undefined) {
-    this.program = program
-    this.texts.string(stringField, '')
+    this.#program = program
+    this.#texts.string(stringField, '')
   }
 
   sample({ frames, values, labels = [] }: PprofSample): void {
-    const out = this.samples
+    const out = this.#samples
     out.open(sampleField, 2 * frames.length + 16)
     out.open(sampleLocations, 2 * frames.length)
-    for (let i = 0; i < frames.length; i++) out.element(this.location(frames[i]!))
+    for (let i = 0; i < frames.length; i++) out.element(this.#location(frames[i]!))
     out.close()
     out.open(sampleValues, 8)
     for (let i = 0; i < values.length; i++) out.element(Math.round(values[i]!))
     out.close()
-    for (let i = 0; i < labels.length; i++) this.label(labels[i]!)
+    for (let i = 0; i < labels.length; i++) this.#label(labels[i]!)
     out.close()
   }
 
   finish({ types, shown, startUs, durationUs, period, comments }: PprofProfile): Buffer {
     const head = new Writer(1024)
-    for (const type of types) this.type(head, sampleTypeField, type)
-    for (const entry of this.mappings.values()) this.mappingEntry(head, entry)
+    for (const type of types) this.#type(head, sampleTypeField, type)
+    for (const entry of this.#mappings.values()) this.#mappingEntry(head, entry)
     head.raw(exactVarint(timeField, BigInt(Math.round(startUs)) * 1000n))
     head.int(durationField, Math.round(durationUs * 1000))
     if (period !== undefined) {
-      this.type(head, periodTypeField, period)
+      this.#type(head, periodTypeField, period)
       head.int(periodField, Math.round(period.value))
     }
-    for (const comment of comments) head.int(commentField, this.text(comment))
-    head.int(shownField, this.text(types[shown]?.type ?? ''))
-    const parts = [head, this.samples, this.locations, this.functions, this.texts]
+    for (const comment of comments) head.int(commentField, this.#text(comment))
+    head.int(shownField, this.#text(types[shown]?.type ?? ''))
+    const parts = [head, this.#samples, this.#locations, this.#functions, this.#texts]
     return Buffer.concat(parts.map(part => part.written()))
   }
 
-  private text(text: string): number {
-    const known = this.textIds.get(text)
+  #text(text: string): number {
+    const known = this.#textIds.get(text)
     if (known !== undefined) return known
-    const id = this.textIds.size
-    this.textIds.set(text, id)
-    this.texts.string(stringField, text)
+    const id = this.#textIds.size
+    this.#textIds.set(text, id)
+    this.#texts.string(stringField, text)
     return id
   }
 
-  private type(out: Writer, key: number, { type, unit }: PprofType): void {
+  #type(out: Writer, key: number, { type, unit }: PprofType): void {
     out.open(key, 8)
-    out.int(typeName, this.text(type))
-    out.int(typeUnit, this.text(unit))
+    out.int(typeName, this.#text(type))
+    out.int(typeUnit, this.#text(unit))
     out.close()
   }
 
   /** A text or a whole number; readers take one of neither for missing. */
-  private label([key, value]: PprofLabel): void {
-    const out = this.samples
+  #label([key, value]: PprofLabel): void {
+    const out = this.#samples
     out.open(sampleLabels, 8)
-    out.int(labelKey, this.text(key))
+    out.int(labelKey, this.#text(key))
     if (Number.isSafeInteger(value)) out.int(labelNumber, value as number)
-    else out.int(labelText, this.text(String(value)))
+    else out.int(labelText, this.#text(String(value)))
     out.close()
   }
 
-  private location(frame: PprofFrame): number {
-    const seen = this.seenFrames.get(frame)
+  #location(frame: PprofFrame): number {
+    const seen = this.#seenFrames.get(frame)
     if (seen !== undefined) return seen
-    const id = this.locationEntry(frame)
-    this.seenFrames.set(frame, id)
+    const id = this.#locationEntry(frame)
+    this.#seenFrames.set(frame, id)
     return id
   }
 
-  private locationEntry(frame: PprofFrame): number {
-    const { name, file, line, address = 0, mapping = this.program } = frame
-    const code = this.function(frame)
-    const entry = mapping && this.mapping(mapping)
+  #locationEntry(frame: PprofFrame): number {
+    const { name, file, line, address = 0, mapping = this.#program } = frame
+    const code = this.#function(frame)
+    const entry = mapping && this.#mapping(mapping)
     if (entry !== undefined) {
       entry.names ||= name !== '' && !name.startsWith('[')
       entry.files ||= file !== ''
@@ -225,11 +225,11 @@ class Encoder {
     const place = entry?.id ?? 0
 
     const identity = `${code} ${line} ${place} ${address}`
-    const known = this.locationIds.get(identity)
+    const known = this.#locationIds.get(identity)
     if (known !== undefined) return known
-    const id = this.locationIds.size + 1
-    this.locationIds.set(identity, id)
-    const out = this.locations
+    const id = this.#locationIds.size + 1
+    this.#locationIds.set(identity, id)
+    const out = this.#locations
     out.open(locationField, 24)
     out.int(locationId, id)
     if (place !== 0) out.int(locationMapping, place)
@@ -242,14 +242,14 @@ class Encoder {
     return id
   }
 
-  private function({ name, systemName = '', file }: PprofFrame): number {
-    const names = [this.text(name), this.text(systemName), this.text(file)] as const
+  #function({ name, systemName = '', file }: PprofFrame): number {
+    const names = [this.#text(name), this.#text(systemName), this.#text(file)] as const
     const identity = names.join(' ')
-    const known = this.functionIds.get(identity)
+    const known = this.#functionIds.get(identity)
     if (known !== undefined) return known
-    const id = this.functionIds.size + 1
-    this.functionIds.set(identity, id)
-    const out = this.functions
+    const id = this.#functionIds.size + 1
+    this.#functionIds.set(identity, id)
+    const out = this.#functions
     out.open(functionField, 16)
     out.int(functionId, id)
     out.int(functionName, names[0])
@@ -260,29 +260,29 @@ class Encoder {
     return id
   }
 
-  private mapping(mapping: PprofMapping): MappingEntry {
-    const seen = this.seenMappings.get(mapping)
+  #mapping(mapping: PprofMapping): MappingEntry {
+    const seen = this.#seenMappings.get(mapping)
     if (seen !== undefined) return seen
     const { path, buildId, hash = '', start, limit, offset } = mapping
     const identity = `${start} ${limit} ${offset} ${buildId} ${hash} ${path}`
-    let entry = this.mappings.get(identity)
+    let entry = this.#mappings.get(identity)
     if (entry === undefined) {
-      entry = { id: this.mappings.size + 1, mapping, names: false, files: false, lines: false }
-      this.mappings.set(identity, entry)
+      entry = { id: this.#mappings.size + 1, mapping, names: false, files: false, lines: false }
+      this.#mappings.set(identity, entry)
     }
-    this.seenMappings.set(mapping, entry)
+    this.#seenMappings.set(mapping, entry)
     return entry
   }
 
-  private mappingEntry(out: Writer, { id, mapping, names, files, lines }: MappingEntry): void {
+  #mappingEntry(out: Writer, { id, mapping, names, files, lines }: MappingEntry): void {
     const { path, buildId, hash = '', start, limit, offset } = mapping
     out.open(mappingField, 64)
     out.int(mappingId, id)
     if (start > 0) out.int(mappingStart, start)
     if (limit > 0) out.int(mappingLimit, limit)
     if (offset > 0) out.int(mappingOffset, offset)
-    out.int(mappingFile, this.text(path))
-    out.int(mappingBuildId, this.text(buildId || hash))
+    out.int(mappingFile, this.#text(path))
+    out.int(mappingBuildId, this.#text(buildId || hash))
     out.bool(mappingHasFunctions, names)
     out.bool(mappingHasFiles, files)
     out.bool(mappingHasLines, lines)

@@ -70,125 +70,125 @@ function textRoom(text: string): number {
  * proto3's omission of zero values leaves the call out.
  */
 export class Writer {
-  private buffer: Buffer
-  private view: DataView
-  private at = 0
-  private depth = 0
-  private readonly starts = new Uint32Array(maxDepth)
-  private readonly reserved = new Uint8Array(maxDepth)
+  #buffer: Buffer
+  #view: DataView
+  #at = 0
+  #depth = 0
+  readonly #starts = new Uint32Array(maxDepth)
+  readonly #reserved = new Uint8Array(maxDepth)
 
   constructor(capacity = 4096) {
-    this.buffer = Buffer.allocUnsafeSlow(capacity)
-    this.view = new DataView(this.buffer.buffer)
+    this.#buffer = Buffer.allocUnsafeSlow(capacity)
+    this.#view = new DataView(this.#buffer.buffer)
   }
 
   /** Bytes written so far. */
   get length(): number {
-    return this.at
+    return this.#at
   }
 
   get capacity(): number {
-    return this.buffer.length
+    return this.#buffer.length
   }
 
   /** Starts anew, in the same buffer unless that has grown beyond `keepBytes`. */
   clear(keepBytes = Number.POSITIVE_INFINITY): void {
-    this.at = 0
-    this.depth = 0
-    if (this.buffer.length > keepBytes) this.replace(keepBytes)
+    this.#at = 0
+    this.#depth = 0
+    if (this.#buffer.length > keepBytes) this.#replace(keepBytes)
   }
 
   /** Takes back everything after the first `length` bytes. */
   truncate(length: number): void {
-    this.at = length
-    this.depth = 0
+    this.#at = length
+    this.#depth = 0
   }
 
   /** What was written, without a copy: valid until the next write. */
   written(): Buffer {
-    return this.buffer.subarray(0, this.at)
+    return this.#buffer.subarray(0, this.#at)
   }
 
   /** A whole number of up to 64 bits as any integer of variable length or enumeration. A negative one takes ten bytes. */
   int(key: number, value: number): void {
-    this.reserve(scalarRoom)
-    this.varint(key)
-    if (value < 0) this.negativeVarint(value)
-    else this.varint(value)
+    this.#reserve(scalarRoom)
+    this.#varint(key)
+    if (value < 0) this.#negativeVarint(value)
+    else this.#varint(value)
   }
 
   bool(key: number, value: boolean): void {
-    this.reserve(scalarRoom)
-    this.varint(key)
-    this.buffer[this.at++] = value ? 1 : 0
+    this.#reserve(scalarRoom)
+    this.#varint(key)
+    this.#buffer[this.#at++] = value ? 1 : 0
   }
 
   fixed32(key: number, value: number): void {
-    this.reserve(scalarRoom)
-    this.varint(key)
-    this.view.setUint32(this.at, value, true)
-    this.at += 4
+    this.#reserve(scalarRoom)
+    this.#varint(key)
+    this.#view.setUint32(this.#at, value, true)
+    this.#at += 4
   }
 
   /** A whole number as `fixed64` or `sfixed64`, exact wherever the double is. */
   fixed64(key: number, value: number): void {
-    this.reserve(scalarRoom)
-    this.varint(key)
-    this.eightBytes(value)
+    this.#reserve(scalarRoom)
+    this.#varint(key)
+    this.#eightBytes(value)
   }
 
   double(key: number, value: number): void {
-    this.reserve(scalarRoom)
-    this.varint(key)
-    this.view.setFloat64(this.at, value, true)
-    this.at += 8
+    this.#reserve(scalarRoom)
+    this.#varint(key)
+    this.#view.setFloat64(this.#at, value, true)
+    this.#at += 8
   }
 
   /** Microseconds as `fixed64` nanoseconds, as `setMicrosAsNanos` writes them. */
   microsAsNanos(key: number, us: number): void {
-    this.reserve(scalarRoom)
-    this.varint(key)
-    setMicrosAsNanos(this.view, this.at, us)
-    this.at += 8
+    this.#reserve(scalarRoom)
+    this.#varint(key)
+    setMicrosAsNanos(this.#view, this.#at, us)
+    this.#at += 8
   }
 
   /** Text as UTF-8; a lone surrogate becomes U+FFFD. */
   string(key: number, text: string): void {
     const length = text.length
-    this.reserve(scalarRoom + textRoom(text))
-    this.varint(key)
-    if (length <= shortText && this.ascii(this.at + 1, text)) {
-      this.buffer[this.at] = length
-      this.at += 1 + length
-    } else this.anyText(text)
+    this.#reserve(scalarRoom + textRoom(text))
+    this.#varint(key)
+    if (length <= shortText && this.#ascii(this.#at + 1, text)) {
+      this.#buffer[this.#at] = length
+      this.#at += 1 + length
+    } else this.#anyText(text)
   }
 
   /** A message whose only field is a text. */
   embeddedString(key: number, innerKey: number, text: string): void {
     const length = text.length
-    this.reserve(2 * scalarRoom + textRoom(text))
+    this.#reserve(2 * scalarRoom + textRoom(text))
     if (length <= shortText && innerKey < 0x80) {
-      this.varint(key)
-      if (this.ascii(this.at + 3, text)) {
-        this.buffer[this.at] = length + 2
-        this.buffer[this.at + 1] = innerKey
-        this.buffer[this.at + 2] = length
-        this.at += 3 + length
+      this.#varint(key)
+      if (this.#ascii(this.#at + 3, text)) {
+        this.#buffer[this.#at] = length + 2
+        this.#buffer[this.#at + 1] = innerKey
+        this.#buffer[this.#at + 2] = length
+        this.#at += 3 + length
         return
       }
-      this.openHere(length + 2)
+      this.#openHere(length + 2)
     } else this.open(key, length + 2)
-    this.varint(innerKey)
-    this.anyText(text)
+    this.#varint(innerKey)
+    this.#anyText(text)
     this.close()
   }
 
   /** A field that was encoded before. */
   prepared(field: PreparedField): void {
     const { words, length } = field
-    this.reserve(words.length * 4)
-    for (let i = 0; i < words.length; i++) this.view.setUint32(this.at + i * 4, words[i]!, true)
-    this.at += length
+    this.#reserve(words.length * 4)
+    for (let i = 0; i < words.length; i++) this.#view.setUint32(this.#at + i * 4, words[i]!, true)
+    this.#at += length
   }
 
   bytes(key: number, bytes: Uint8Array): void {
@@ -198,28 +198,28 @@ export class Writer {
 
   /** Key and length of a length-delimited field whose content follows by `raw`. */
   header(key: number, length: number): void {
-    this.reserve(scalarRoom)
-    this.varint(key)
-    this.varint(length)
+    this.#reserve(scalarRoom)
+    this.#varint(key)
+    this.#varint(length)
   }
 
   /** Bytes that are protobuf already. */
   raw(bytes: Uint8Array): void {
     const length = bytes.length
-    this.reserve(length)
-    if (length <= shortText) for (let i = 0; i < length; i++) this.buffer[this.at + i] = bytes[i]!
-    else this.buffer.set(bytes, this.at)
-    this.at += length
+    this.#reserve(length)
+    if (length <= shortText) for (let i = 0; i < length; i++) this.#buffer[this.#at + i] = bytes[i]!
+    else this.#buffer.set(bytes, this.#at)
+    this.#at += length
   }
 
   /** A packed repeated field of doubles. */
   packedDoubles(key: number, values: ArrayLike<number>): void {
     const count = values.length
     this.header(key, count * 8)
-    this.reserve(count * 8)
+    this.#reserve(count * 8)
     for (let i = 0; i < count; i++) {
-      this.view.setFloat64(this.at, values[i]!, true)
-      this.at += 8
+      this.#view.setFloat64(this.#at, values[i]!, true)
+      this.#at += 8
     }
   }
 
@@ -227,15 +227,15 @@ export class Writer {
   packedFixed64(key: number, values: ArrayLike<number>): void {
     const count = values.length
     this.header(key, count * 8)
-    this.reserve(count * 8)
-    for (let i = 0; i < count; i++) this.eightBytes(values[i]!)
+    this.#reserve(count * 8)
+    for (let i = 0; i < count; i++) this.#eightBytes(values[i]!)
   }
 
   /** One element of a packed repeated field of varints, between `open` and `close`. */
   element(value: number): void {
-    this.reserve(scalarRoom)
-    if (value < 0) this.negativeVarint(value)
-    else this.varint(value)
+    this.#reserve(scalarRoom)
+    if (value < 0) this.#negativeVarint(value)
+    else this.#varint(value)
   }
 
   /**
@@ -244,45 +244,45 @@ export class Writer {
    * or more, never a longer encoding.
    */
   open(key: number, expected: number): void {
-    this.reserve(scalarRoom)
-    this.varint(key)
-    this.openHere(expected)
+    this.#reserve(scalarRoom)
+    this.#varint(key)
+    this.#openHere(expected)
   }
 
-  private openHere(expected: number): void {
+  #openHere(expected: number): void {
     const reserved = varintSize(expected)
-    this.at += reserved
-    this.starts[this.depth] = this.at
-    this.reserved[this.depth] = reserved
-    this.depth++
+    this.#at += reserved
+    this.#starts[this.#depth] = this.#at
+    this.#reserved[this.#depth] = reserved
+    this.#depth++
   }
 
   close(): void {
-    this.depth--
-    this.writeLength(this.starts[this.depth]!, this.reserved[this.depth]!)
+    this.#depth--
+    this.#writeLength(this.#starts[this.#depth]!, this.#reserved[this.#depth]!)
   }
 
   /** Writes the length of what stands from `start` on into the `reserved` bytes before it, making them fit. */
-  private writeLength(start: number, reserved: number): void {
-    const end = this.at
+  #writeLength(start: number, reserved: number): void {
+    const end = this.#at
     const length = end - start
     if (length < 0x80 && reserved === 1) {
-      this.buffer[start - 1] = length
+      this.#buffer[start - 1] = length
       return
     }
     const shift = varintSize(length) - reserved
     if (shift !== 0) {
-      this.reserve(scalarRoom)
-      this.buffer.copyWithin(start + shift, start, end)
+      this.#reserve(scalarRoom)
+      this.#buffer.copyWithin(start + shift, start, end)
     }
-    this.at = start - reserved
-    this.varint(length)
-    this.at = end + shift
+    this.#at = start - reserved
+    this.#varint(length)
+    this.#at = end + shift
   }
 
   /** Copies a text that is ASCII to a place; false, and garbage there, when it is not. */
-  private ascii(at: number, text: string): boolean {
-    const { buffer } = this
+  #ascii(at: number, text: string): boolean {
+    const buffer = this.#buffer
     for (let i = 0; i < text.length; i++) {
       const code = text.charCodeAt(i)
       if (code > 0x7f) return false
@@ -292,64 +292,64 @@ export class Writer {
   }
 
   /** Length and content of a text. */
-  private anyText(text: string): void {
+  #anyText(text: string): void {
     const reserved = varintSize(text.length)
-    const start = this.at + reserved
-    this.at = start + this.buffer.write(text, start, 'utf8')
-    this.writeLength(start, reserved)
+    const start = this.#at + reserved
+    this.#at = start + this.#buffer.write(text, start, 'utf8')
+    this.#writeLength(start, reserved)
   }
 
-  private varint(value: number): void {
+  #varint(value: number): void {
     if (value < 0x80) {
-      this.buffer[this.at++] = value
+      this.#buffer[this.#at++] = value
       return
     }
     // What is no number at all would never come to an end.
     let rest = value < two64 ? value : 0
     while (rest >= 0x80000000) {
-      this.buffer[this.at++] = (rest % 128) | 0x80
+      this.#buffer[this.#at++] = (rest % 128) | 0x80
       rest = Math.floor(rest / 128)
     }
     while (rest >= 0x80) {
-      this.buffer[this.at++] = (rest & 0x7f) | 0x80
+      this.#buffer[this.#at++] = (rest & 0x7f) | 0x80
       rest >>>= 7
     }
-    this.buffer[this.at++] = rest
+    this.#buffer[this.#at++] = rest
   }
 
   /** Two's complement in 64 bits, seven at a time, lowest first. */
-  private negativeVarint(value: number): void {
+  #negativeVarint(value: number): void {
     let low = value >>> 0
     let high = Math.floor(value / two32) >>> 0
     for (let i = 0; i < 9; i++) {
-      this.buffer[this.at++] = (low & 0x7f) | 0x80
+      this.#buffer[this.#at++] = (low & 0x7f) | 0x80
       low = ((low >>> 7) | (high << 25)) >>> 0
       high >>>= 7
     }
-    this.buffer[this.at++] = low
+    this.#buffer[this.#at++] = low
   }
 
-  private eightBytes(value: number): void {
-    setFixed64(this.view, this.at, value)
-    this.at += 8
+  #eightBytes(value: number): void {
+    setFixed64(this.#view, this.#at, value)
+    this.#at += 8
   }
 
-  private reserve(bytes: number): void {
-    if (this.at + bytes > this.buffer.length) this.grow(this.at + bytes)
+  #reserve(bytes: number): void {
+    if (this.#at + bytes > this.#buffer.length) this.#grow(this.#at + bytes)
   }
 
-  private grow(needed: number): void {
-    let capacity = Math.max(this.buffer.length, 64)
+  #grow(needed: number): void {
+    let capacity = Math.max(this.#buffer.length, 64)
     while (capacity < needed) capacity *= 2
-    this.replace(capacity)
+    this.#replace(capacity)
   }
 
   /** Goes on in a buffer of another size. */
-  private replace(capacity: number): void {
+  #replace(capacity: number): void {
     const next = Buffer.allocUnsafeSlow(capacity)
-    next.set(this.buffer.subarray(0, this.at))
-    this.buffer = next
-    this.view = new DataView(next.buffer)
+    next.set(this.#buffer.subarray(0, this.#at))
+    this.#buffer = next
+    this.#view = new DataView(next.buffer)
   }
 }
 
@@ -380,20 +380,20 @@ export class Reader {
   /** Number and wire type of the field that `next` stopped at. */
   field = 0
   type = 0
-  private at = 0
-  private readonly source: Uint8Array
+  #at = 0
+  readonly #source: Uint8Array
 
   constructor(source: Uint8Array) {
-    this.source = source
+    this.#source = source
   }
 
   /** Goes to the next field; false at the end. Its value has to be read or skipped before the next call. */
   next(): boolean {
-    if (this.at >= this.source.length) return false
+    if (this.#at >= this.#source.length) return false
     const key = this.uint()
     this.field = Math.floor(key / 8)
     this.type = key % 8
-    if (this.field === 0) throw this.malformed('field number 0')
+    if (this.field === 0) throw this.#malformed('field number 0')
     return true
   }
 
@@ -402,35 +402,35 @@ export class Reader {
     let value = 0
     let unit = 1
     for (let i = 0; i < 10; i++) {
-      const byte = this.source[this.at]
-      if (byte === undefined) throw this.malformed('it ends inside a number')
-      this.at++
+      const byte = this.#source[this.#at]
+      if (byte === undefined) throw this.#malformed('it ends inside a number')
+      this.#at++
       value += (byte & 0x7f) * unit
       if (byte < 0x80) return value
       unit *= 128
     }
-    throw this.malformed('a number of more than ten bytes')
+    throw this.#malformed('a number of more than ten bytes')
   }
 
   /** A varint as `int32` or `int64`. */
   int(): number {
-    const start = this.at
+    const start = this.#at
     const value = this.uint()
     if (value < two63) return value
     // Above 2^53 a double has lost the low bits that make a small negative number: take them from the bytes.
     let low = 0n
-    for (let i = start, shift = 0n; i < this.at; i++, shift += 7n)
-      low |= BigInt(this.source[i]! & 0x7f) << shift
+    for (let i = start, shift = 0n; i < this.#at; i++, shift += 7n)
+      low |= BigInt(this.#source[i]! & 0x7f) << shift
     return Number(BigInt.asIntN(64, low))
   }
 
   /** The content of a length-delimited field, without a copy. */
   bytes(): Uint8Array {
     const length = this.uint()
-    const start = this.at
-    if (length > this.source.length - start) throw this.malformed(`it ends inside field ${this.field}`)
-    this.at = start + length
-    return this.source.subarray(start, this.at)
+    const start = this.#at
+    if (length > this.#source.length - start) throw this.#malformed(`it ends inside field ${this.field}`)
+    this.#at = start + length
+    return this.#source.subarray(start, this.#at)
   }
 
   /** A text, of which at most `limit` bytes are kept. Bytes that are not UTF-8 become U+FFFD. */
@@ -443,17 +443,19 @@ export class Reader {
   skip(): void {
     if (this.type === WireType.varint) this.uint()
     else if (this.type === WireType.bytes) this.bytes()
-    else if (this.type === WireType.fixed64) this.advance(8)
-    else if (this.type === WireType.fixed32) this.advance(4)
-    else throw this.malformed(`wire type ${this.type}`)
+    else if (this.type === WireType.fixed64) this.#advance(8)
+    else if (this.type === WireType.fixed32) this.#advance(4)
+    else throw this.#malformed(`wire type ${this.type}`)
   }
 
-  private advance(bytes: number): void {
-    if (bytes > this.source.length - this.at) throw this.malformed(`it ends inside field ${this.field}`)
-    this.at += bytes
+  #advance(bytes: number): void {
+    if (bytes > this.#source.length - this.#at) throw this.#malformed(`it ends inside field ${this.field}`)
+    this.#at += bytes
   }
 
-  private malformed(what: string): RangeError {
-    return new RangeError(`cannot read protobuf message: ${what} (byte ${this.at} of ${this.source.length})`)
+  #malformed(what: string): RangeError {
+    return new RangeError(
+      `cannot read protobuf message: ${what} (byte ${this.#at} of ${this.#source.length})`,
+    )
   }
 }

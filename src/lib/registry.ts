@@ -65,8 +65,8 @@ export class Histogram {
 /** A metric with its series, one for each combination of label values. */
 export class Family<Child extends Counter | Gauge | Histogram> {
   readonly desc: Description
-  private readonly make: () => Child
-  private readonly children = new Map<
+  readonly #make: () => Child
+  readonly #children = new Map<
     string,
     { child: Child; values: readonly string[]; lines: readonly string[] }
   >()
@@ -74,29 +74,29 @@ export class Family<Child extends Counter | Gauge | Histogram> {
   constructor(desc: Description, make: () => Child) {
     check(desc)
     this.desc = desc
-    this.make = make
+    this.#make = make
     if (desc.labelNames.length === 0) this.labels()
   }
 
   /** The series of these label values, made at its first use. Hold it where it is updated often. */
   labels(...values: string[]): Child {
     const key = values.length === 1 ? values[0]! : values.join('\xff')
-    const known = this.children.get(key)
+    const known = this.#children.get(key)
     if (known) return known.child
     if (values.length !== this.desc.labelNames.length)
       throw new Error(
         `cannot make a series of ${this.desc.name}: ${values.length} label values for ${this.desc.labelNames.length} names`,
       )
-    if (this.children.size >= maxSeries && !values.every(value => value === 'other'))
+    if (this.#children.size >= maxSeries && !values.every(value => value === 'other'))
       return this.labels(...values.map(() => 'other'))
-    const child = this.make()
-    this.children.set(key, { child, values, lines: linePrefixes(this.desc, child, values) })
+    const child = this.#make()
+    this.#children.set(key, { child, values, lines: linePrefixes(this.desc, child, values) })
     return child
   }
 
   write(openMetrics: boolean): string {
     let text = header(this.desc, openMetrics)
-    for (const { child, lines } of this.children.values()) {
+    for (const { child, lines } of this.#children.values()) {
       if (child instanceof Histogram) text += histogramText(child, lines, openMetrics)
       else text += `${lines[0]}${number(child.value)}\n`
     }
@@ -104,7 +104,7 @@ export class Family<Child extends Counter | Gauge | Histogram> {
   }
 
   read(emit: EmitSeries): void {
-    for (const { child, values } of this.children.values())
+    for (const { child, values } of this.#children.values())
       emit(child instanceof Histogram ? child.count : child.value, ...values)
   }
 }
@@ -126,14 +126,14 @@ interface Declared {
 
 /** A set of metrics. Declaring one twice, or with a name that the formats do not allow, throws: both are mistakes in code. */
 export class Registry {
-  private readonly families = new Map<string, Declared>()
+  readonly #families = new Map<string, Declared>()
 
   counter(name: string, help: string, labelNames: readonly string[] = []): Family<Counter> {
-    return this.add(new Family({ name, help, type: 'counter', labelNames }, () => new Counter()), name)
+    return this.#add(new Family({ name, help, type: 'counter', labelNames }, () => new Counter()), name)
   }
 
   gauge(name: string, help: string, labelNames: readonly string[] = []): Family<Gauge> {
-    return this.add(new Family({ name, help, type: 'gauge', labelNames }, () => new Gauge()), name)
+    return this.#add(new Family({ name, help, type: 'gauge', labelNames }, () => new Gauge()), name)
   }
 
   /** `bounds` are upper bounds in rising order, without +Inf. */
@@ -144,7 +144,7 @@ export class Registry {
     labelNames: readonly string[] = [],
   ): Family<Histogram> {
     const family = new Family({ name, help, type: 'histogram', labelNames }, () => new Histogram(bounds))
-    return this.add(family, name)
+    return this.#add(family, name)
   }
 
   /** A family whose series are computed whenever the page is written. */
@@ -172,7 +172,7 @@ export class Registry {
       })
       return text
     }
-    this.add({ desc, write, read: collect }, name)
+    this.#add({ desc, write, read: collect }, name)
   }
 
   /** A histogram without labels that is kept elsewhere. */
@@ -185,24 +185,24 @@ export class Registry {
         header(desc, openMetrics) + histogramText(histogram, linePrefixes(desc, histogram, []), openMetrics)
       )
     }
-    this.add({ desc, write, read: emit => emit(observed().count) }, name)
+    this.#add({ desc, write, read: emit => emit(observed().count) }, name)
   }
 
   /** What is declared, in order. */
   get declared(): readonly Pick<Declared, 'desc' | 'read'>[] {
-    return [...this.families.values()]
+    return [...this.#families.values()]
   }
 
   /** The whole page, in the order of declaration. */
   write(openMetrics = false): string {
     let text = ''
-    for (const family of this.families.values()) text += family.write(openMetrics)
+    for (const family of this.#families.values()) text += family.write(openMetrics)
     return openMetrics ? `${text}# EOF\n` : text
   }
 
-  private add<F extends Declared>(family: F, name: string): F {
-    if (this.families.has(name)) throw new Error(`cannot declare metric ${name}: it is declared already`)
-    this.families.set(name, family)
+  #add<F extends Declared>(family: F, name: string): F {
+    if (this.#families.has(name)) throw new Error(`cannot declare metric ${name}: it is declared already`)
+    this.#families.set(name, family)
     return family
   }
 }

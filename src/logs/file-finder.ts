@@ -56,16 +56,16 @@ interface Walk {
  * of a walk are limited and shared by the owners of the files: files of the owner with the most are left out first.
  */
 export class FileFinder {
-  private readonly limits: FinderLimits
-  private readonly isHeld: HoldsPath
-  private readonly parsed = new Map<string, PathPattern[]>()
-  private readonly listings: DirectoryListings
-  private readonly share: FairShare
-  private readonly found = new Map<string, FoundFile>()
+  readonly #limits: FinderLimits
+  readonly #isHeld: HoldsPath
+  readonly #parsed = new Map<string, PathPattern[]>()
+  readonly #listings: DirectoryListings
+  readonly #share: FairShare
+  readonly #found = new Map<string, FoundFile>()
   /** Detour of files with several paths: see `detour`. */
-  private readonly detours = new Map<string, number>()
+  readonly #detours = new Map<string, number>()
   /** Keys of found files by owner; may include some that have changed owner. */
-  private readonly keysOf = new Map<string, string[]>()
+  readonly #keysOf = new Map<string, string[]>()
   /** Files, and incomplete or unread directories, left out by the last walk, as far as known. */
   leftOut = { files: 0, directories: 0 }
   /** Description of what was left out; '' for nothing. */
@@ -76,20 +76,20 @@ export class FileFinder {
   workedMs = 0
 
   constructor(limits: Partial<FinderLimits> = {}, isHeld: HoldsPath = () => false) {
-    this.limits = { ...defaults, ...limits }
-    this.isHeld = isHeld
-    this.listings = new DirectoryListings(this.limits.entries, isHeld)
-    this.share = new FairShare(this.limits.files)
+    this.#limits = { ...defaults, ...limits }
+    this.#isHeld = isHeld
+    this.#listings = new DirectoryListings(this.#limits.entries, isHeld)
+    this.#share = new FairShare(this.#limits.files)
   }
 
   /** Approximate memory of cached names, in bytes. */
   get bytes(): number {
-    return this.listings.bytes
+    return this.#listings.bytes
   }
 
   /** Drops cached names; the next walk reads them again. */
   shed(bytes: number): number {
-    return this.listings.shed(bytes)
+    return this.#listings.shed(bytes)
   }
 
   /**
@@ -100,40 +100,40 @@ export class FileFinder {
     const turn = new Turn(sliceMs)
     this.leftOut = { files: 0, directories: 0 }
     this.over = ''
-    this.listings.begin()
+    this.#listings.begin()
     for (const pattern of patterns)
-      for (const names of this.namesOf(pattern)) await this.walk({ pattern, names, anew, turn })
-    this.listings.end()
-    const found = [...this.found.values()]
-    this.found.clear()
-    this.detours.clear()
-    this.keysOf.clear()
-    this.share.clear()
+      for (const names of this.#namesOf(pattern)) await this.#walk({ pattern, names, anew, turn })
+    this.#listings.end()
+    const found = [...this.#found.values()]
+    this.#found.clear()
+    this.#detours.clear()
+    this.#keysOf.clear()
+    this.#share.clear()
     this.workedMs = turn.workedMs
     return found
   }
 
   /** Whether a pattern matches a path, whether it exists or not. */
   means(pattern: string, path: string): boolean {
-    return this.namesOf(pattern).some(names => matchesPath(names, path))
+    return this.#namesOf(pattern).some(names => matchesPath(names, path))
   }
 
-  private namesOf(pattern: string): PathPattern[] {
-    let names = this.parsed.get(pattern)
+  #namesOf(pattern: string): PathPattern[] {
+    let names = this.#parsed.get(pattern)
     if (names === undefined) {
-      if (this.parsed.size >= this.limits.files) this.parsed.clear()
+      if (this.#parsed.size >= this.#limits.files) this.#parsed.clear()
       try {
         names = pathPatterns(pattern)
       } catch (error) {
         names = []
         this.faults.set(pattern, (error as Error).message)
       }
-      this.parsed.set(pattern, names)
+      this.#parsed.set(pattern, names)
     }
     return names
   }
 
-  private async walk(walk: Walk): Promise<void> {
+  async #walk(walk: Walk): Promise<void> {
     const { names, turn } = walk
     // For each directory on the way, the rest to visit.
     const ways: Iterator<Step>[] = [[{ directory: '', index: 0, depth: 0, user: '' }].values()]
@@ -152,30 +152,34 @@ export class FileFinder {
       if (name === undefined) continue
       if (name.kind === 'name') {
         const path = `${directory}/${name.text}`
-        if (!this.isHeld(path)) this.take(path, next.value.user, walk.pattern)
+        if (!this.#isHeld(path)) this.#take(path, next.value.user, walk.pattern)
         continue
       }
       const key = `${index} ${directory}`
       if (visited.has(key)) continue
       visited.add(key)
-      const below = await this.enter({ ...next.value, directory, index }, walk)
+      const below = await this.#enter({ ...next.value, directory, index }, walk)
       if (below !== undefined) ways.push(below)
     }
   }
 
   /** Takes the files of a directory, and returns the directories to visit next. */
-  private async enter(step: Step, walk: Walk): Promise<Iterator<Step> | undefined> {
+  async #enter(step: Step, walk: Walk): Promise<Iterator<Step> | undefined> {
     const { directory, index, depth } = step
     const { names, turn, anew } = walk
     const name = names[index]!
-    const stats = this.isHeld(directory || '/') ? undefined : statsOf(directory || '/')
+    const stats = this.#isHeld(directory || '/') ? undefined : statsOf(directory || '/')
     if (stats === undefined) return undefined
     const user = step.user || (stats.uid === 0 ? '' : logOwner(directory, stats.uid))
     const owner = user || directory || '/'
-    const listing = await this.listings.list({ directory, owner, changedMs: stats.mtimeMs, name }, anew, turn)
+    const listing = await this.#listings.list(
+      { directory, owner, changedMs: stats.mtimeMs, name },
+      anew,
+      turn,
+    )
     if (listing.isCut) {
       this.leftOut.directories++
-      this.over ||= `directory entries over the limit of ${this.limits.entries}, for example in ${directory}`
+      this.over ||= `directory entries over the limit of ${this.#limits.entries}, for example in ${directory}`
     }
     const isLast = index === names.length - 1
     const files = isLast ? listing.files : []
@@ -183,15 +187,15 @@ export class FileFinder {
       await turn.rest()
       const file = files[at]!
       const path = `${directory}/${file}`
-      if (this.isHeld(directory || '/')) break
-      if (this.isHeld(path, !listing.links.has(file))) continue
-      if (this.take(path, user, walk.pattern) || user === '') continue
+      if (this.#isHeld(directory || '/')) break
+      if (this.#isHeld(path, !listing.links.has(file))) continue
+      if (this.#take(path, user, walk.pattern) || user === '') continue
       // All the others belong to this user as well.
       this.leftOut.files += files.length - at - 1
       break
     }
     if (isLast && name.kind !== 'any') return undefined
-    if (depth >= this.limits.depth) {
+    if (depth >= this.#limits.depth) {
       this.leftOut.directories += listing.directories.length
       if (listing.directories.length > 0) this.over ||= `directories below ${directory}`
       return undefined
@@ -200,63 +204,63 @@ export class FileFinder {
   }
 
   /** False if its owner has reached its share. */
-  private take(path: string, user: string, pattern: string): boolean {
+  #take(path: string, user: string, pattern: string): boolean {
     const stats = statsOf(path)
     if (!stats?.isFile()) return true
     const key = fileKey(stats.dev, stats.ino)
     const owner = user || logOwner(path, stats.uid)
-    const known = this.found.get(key)
+    const known = this.#found.get(key)
     if (known !== undefined) {
-      if (this.isStraighter(path, known, key)) this.replace(known, { path, pattern, stats, owner }, key)
+      if (this.#isStraighter(path, known, key)) this.#replace(known, { path, pattern, stats, owner }, key)
       return true
     }
-    if (!this.makeRoom(owner)) return false
-    this.share.add(sharing(owner), 1)
-    this.add({ path, pattern, stats, owner }, key)
+    if (!this.#makeRoom(owner)) return false
+    this.#share.add(sharing(owner), 1)
+    this.#add({ path, pattern, stats, owner }, key)
     return true
   }
 
-  private add(file: FoundFile, key: string): void {
-    this.found.set(key, file)
-    const keys = this.keysOf.get(file.owner)
-    if (keys === undefined) this.keysOf.set(file.owner, [key])
+  #add(file: FoundFile, key: string): void {
+    this.#found.set(key, file)
+    const keys = this.#keysOf.get(file.owner)
+    if (keys === undefined) this.#keysOf.set(file.owner, [key])
     else keys.push(key)
   }
 
   /** Any user may make a link to another user's file: it must not replace the file's own path. */
-  private isStraighter(path: string, known: FoundFile, key: string): boolean {
-    let least = this.detours.get(key)
+  #isStraighter(path: string, known: FoundFile, key: string): boolean {
+    let least = this.#detours.get(key)
     if (least === 0) return false
     const own = detour(path, known.stats.uid)
     if (own === mostDetour) return false
     least ??= detour(known.path, known.stats.uid)
-    this.detours.set(key, Math.min(own, least))
+    this.#detours.set(key, Math.min(own, least))
     return own < least
   }
 
-  private replace(known: FoundFile, file: FoundFile, key: string): void {
+  #replace(known: FoundFile, file: FoundFile, key: string): void {
     if (known.owner === file.owner) {
-      this.found.set(key, file)
+      this.#found.set(key, file)
       return
     }
-    this.share.remove(sharing(known.owner), 1)
-    this.share.add(sharing(file.owner), 1)
-    this.add(file, key)
+    this.#share.remove(sharing(known.owner), 1)
+    this.#share.add(sharing(file.owner), 1)
+    this.#add(file, key)
   }
 
-  private makeRoom(owner: string): boolean {
-    if (this.share.fits(1)) return true
+  #makeRoom(owner: string): boolean {
+    if (this.#share.fits(1)) return true
     this.leftOut.files++
-    this.over ||= `files over the limit of ${this.limits.files}`
-    const giver = this.share.giver(sharing(owner), 1)
+    this.over ||= `files over the limit of ${this.#limits.files}`
+    const giver = this.#share.giver(sharing(owner), 1)
     if (giver === undefined || giver.group === owner) return false
-    this.share.remove(giver, 1)
-    const keys = this.keysOf.get(giver.group)!
+    this.#share.remove(giver, 1)
+    const keys = this.#keysOf.get(giver.group)!
     let key = keys.pop()
-    while (key !== undefined && this.found.get(key)?.owner !== giver.group) key = keys.pop()
+    while (key !== undefined && this.#found.get(key)?.owner !== giver.group) key = keys.pop()
     if (key === undefined) return true
-    this.found.delete(key)
-    this.detours.delete(key)
+    this.#found.delete(key)
+    this.#detours.delete(key)
     return true
   }
 }

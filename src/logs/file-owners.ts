@@ -18,39 +18,39 @@ type Identity = Pick<Stats, 'dev' | 'ino' | 'size' | 'mtimeMs'>
 export class FileOwners {
   /** Finished files that are not yet saved to disk. */
   readonly finished = new Set<LogFile>()
-  private readonly owners = new Map<string, Owner>()
+  readonly #owners = new Map<string, Owner>()
 
   /** Number of files being read or waiting. */
   get reading(): number {
-    return this.owners.size - this.finished.size
+    return this.#owners.size - this.finished.size
   }
 
   add(log: FollowedLog, file: LogFile): void {
-    this.owners.set(keyOf(file), { log, file })
+    this.#owners.set(keyOf(file), { log, file })
   }
 
   logOf(file: LogFile): FollowedLog | undefined {
-    return this.owners.get(keyOf(file))?.log
+    return this.#owners.get(keyOf(file))?.log
   }
 
   /** Whether the entry of this inode number is for this file. */
   has(file: LogFile): boolean {
-    return this.owners.get(keyOf(file))?.file === file
+    return this.#owners.get(keyOf(file))?.file === file
   }
 
   /** Whether a file with this number is read now or was recently. */
   holds(device: number, inode: number): boolean {
-    return this.owners.has(fileKey(device, inode))
+    return this.#owners.has(fileKey(device, inode))
   }
 
   /** Log that reads this file. The number of a finished file may be reused. */
   find({ dev, ino, size, mtimeMs }: Identity): FollowedLog | undefined {
     const key = fileKey(dev, ino)
-    const owner = this.owners.get(key)
+    const owner = this.#owners.get(key)
     if (owner === undefined || !this.finished.has(owner.file)) return owner?.log
     if (owner.file.size === size && owner.file.modifiedMs === mtimeMs) return owner.log
     this.finished.delete(owner.file)
-    this.owners.delete(key)
+    this.#owners.delete(key)
     return undefined
   }
 
@@ -68,7 +68,7 @@ export class FileOwners {
   /** Forgets finished files that are saved to disk. */
   forget(files: readonly LogFile[]): void {
     for (const file of files)
-      if (this.finished.delete(file) && this.has(file)) this.owners.delete(keyOf(file))
+      if (this.finished.delete(file) && this.has(file)) this.#owners.delete(keyOf(file))
   }
 }
 

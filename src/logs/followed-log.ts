@@ -35,7 +35,7 @@ export class FollowedLog {
   /** Scans in a row in which no pattern matched it. */
   unasked = 0
   /** File read to its end while a later file had content, and since when. */
-  private left: { readonly file: LogFile; readonly sinceMs: number } | undefined
+  #left: { readonly file: LogFile; readonly sinceMs: number } | undefined
 
   constructor({ path, source, pattern, owner }: Pick<FollowedLog, 'path' | 'source' | 'pattern' | 'owner'>) {
     this.path = path
@@ -76,7 +76,7 @@ export class FollowedLog {
    */
   step(buffer: LineBuffer, open: (file: LogFile) => boolean, finished: (file: LogFile) => void): Step {
     const file = this.files[0]
-    if (file === undefined || this.isHeld) return this.stepTrailing(buffer, finished)
+    if (file === undefined || this.isHeld) return this.#stepTrailing(buffer, finished)
     if (!open(file)) return 'missing'
     const outcome = file.read(buffer)
     if (outcome === 'read') {
@@ -88,8 +88,8 @@ export class FollowedLog {
       file.close()
       return 'idle'
     }
-    const moved = this.moveOn(file, buffer, finished)
-    const late = this.stepTrailing(buffer, finished)
+    const moved = this.#moveOn(file, buffer, finished)
+    const late = this.#stepTrailing(buffer, finished)
     return moved ? 'more' : late
   }
 
@@ -100,7 +100,7 @@ export class FollowedLog {
   }
 
   /** At the end of a file: continues with the next one if its writer has. */
-  private moveOn(file: LogFile, buffer: LineBuffer, finished: (file: LogFile) => void): boolean {
+  #moveOn(file: LogFile, buffer: LineBuffer, finished: (file: LogFile) => void): boolean {
     const now = performance.now()
     const isQuiet = now - file.grownMs >= quietMs
     if (this.files.length === 1) {
@@ -109,23 +109,23 @@ export class FollowedLog {
       end(file, buffer, finished)
       return false
     }
-    if (this.left?.file !== file) {
+    if (this.#left?.file !== file) {
       // Data written before the switch is in the file by now, so it is read to its end once more.
       const hasMovedOn = this.files.some((next, i) => i > 0 && hasContent(next))
-      this.left = hasMovedOn ? { file, sinceMs: now } : undefined
+      this.#left = hasMovedOn ? { file, sinceMs: now } : undefined
       return hasMovedOn
     }
     // A writer that adds a byte now and then must not delay later files.
-    if (file.hasPart && !isQuiet && now - this.left.sinceMs < partMs) return false
+    if (file.hasPart && !isQuiet && now - this.#left.sinceMs < partMs) return false
     file.readPart(buffer)
     file.reader?.flush(true)
     this.files.shift()
     this.trailing.push(file)
-    this.left = undefined
+    this.#left = undefined
     return true
   }
 
-  private stepTrailing(buffer: LineBuffer, finished: (file: LogFile) => void): Step {
+  #stepTrailing(buffer: LineBuffer, finished: (file: LogFile) => void): Step {
     let step: Step = 'idle'
     for (let i = 0; i < this.trailing.length; i++) {
       const file = this.trailing[i]!

@@ -84,28 +84,28 @@ export class LogFile {
   reader: LineReader | undefined
   /** Position last prepared for saving. */
   kept: Kept | undefined
-  private fd = -1
+  #fd = -1
   /** There is no line end between `offset` and here. */
-  private scanned: number
-  private head: Buffer = Buffer.alloc(0)
-  private fingerprint_: Fingerprint | undefined = none
+  #scanned: number
+  #head: Buffer = Buffer.alloc(0)
+  #fingerprint_: Fingerprint | undefined = none
 
   constructor(name: string, stats: Stats) {
     this.name = name
     this.device = stats.dev
     this.inode = stats.ino
     this.offset = 0
-    this.scanned = 0
+    this.#scanned = 0
     this.seen(stats)
   }
 
   get isOpen(): boolean {
-    return this.fd >= 0
+    return this.#fd >= 0
   }
 
   /** Whether the data read ends within a line. */
   get hasPart(): boolean {
-    return this.scanned > this.offset
+    return this.#scanned > this.offset
   }
 
   /** Offset at which a restart must continue. */
@@ -116,7 +116,7 @@ export class LogFile {
 
   /** Offset up to which it was read. */
   get readTo(): number {
-    return this.scanned
+    return this.#scanned
   }
 
   get behindBytes(): number {
@@ -134,12 +134,12 @@ export class LogFile {
 
   /** Fingerprint of the first bytes. */
   get fingerprint(): Fingerprint {
-    this.fingerprint_ ??= { digest: digest(this.head), length: this.head.length }
-    return this.fingerprint_
+    this.#fingerprint_ ??= { digest: digest(this.#head), length: this.#head.length }
+    return this.#fingerprint_
   }
 
   get fingerprintLength(): number {
-    return this.head.length
+    return this.#head.length
   }
 
   isAt(stats: Stats): boolean {
@@ -154,9 +154,9 @@ export class LogFile {
 
   /** Updates size and times from an open file; no effect on a closed one. */
   look(): void {
-    if (this.fd < 0) return
+    if (this.#fd < 0) return
     try {
-      this.seen(fstatSync(this.fd))
+      this.seen(fstatSync(this.#fd))
     } catch {
       // The file system failed: the next read reports it.
     }
@@ -165,14 +165,14 @@ export class LogFile {
   /** Sets the read position. */
   goTo(offset: number): void {
     this.offset = offset
-    this.scanned = offset
+    this.#scanned = offset
   }
 
   /** Starts again from the beginning, as a different file. */
   startAnew(): void {
     this.goTo(0)
-    this.head = Buffer.alloc(0)
-    this.fingerprint_ = undefined
+    this.#head = Buffer.alloc(0)
+    this.#fingerprint_ = undefined
     this.reader = undefined
     this.kept = undefined
   }
@@ -182,20 +182,20 @@ export class LogFile {
    * it has none yet.
    */
   open(buffer: LineBuffer): boolean {
-    if (this.fd >= 0) return true
-    const opened = this.opened()
+    if (this.#fd >= 0) return true
+    const opened = this.#opened()
     if (opened === undefined) return false
-    this.fd = opened.fd
+    this.#fd = opened.fd
     if (!this.isAt(opened.stats)) {
       this.close()
       return false
     }
     this.seen(opened.stats)
-    if (this.head.length === 0) this.checkHead(buffer)
+    if (this.#head.length === 0) this.#checkHead(buffer)
     return true
   }
 
-  private opened(): ForeignFile | undefined {
+  #opened(): ForeignFile | undefined {
     this.refusal = undefined
     try {
       return openForeign(this.name)
@@ -207,43 +207,43 @@ export class LogFile {
   }
 
   close(): void {
-    if (this.fd < 0) return
-    closeForeign(this.fd)
-    this.fd = -1
+    if (this.#fd < 0) return
+    closeForeign(this.#fd)
+    this.#fd = -1
   }
 
   /** Whether it has this fingerprint. */
   beginsAs({ digest: wanted, length }: Fingerprint): boolean {
-    return this.head.length >= length && (length === 0 || digest(this.head.subarray(0, length)) === wanted)
+    return this.#head.length >= length && (length === 0 || digest(this.#head.subarray(0, length)) === wanted)
   }
 
   /** Reads and passes on at most a chunk. The file must be open and have a reader. */
   read(buffer: LineBuffer): ReadOutcome {
     const { bytes } = buffer
     const isPart = this.hasPart
-    let read = readAt(this.fd, bytes, chunkBytes, this.scanned)
-    if (read <= 0) return read < 0 ? 'failed' : this.atEnd(buffer)
+    let read = readAt(this.#fd, bytes, chunkBytes, this.#scanned)
+    if (read <= 0) return read < 0 ? 'failed' : this.#atEnd(buffer)
     // Afterwards: it may have been truncated and rewritten during the read.
-    if (!this.checkHead(buffer)) return 'changed'
+    if (!this.#checkHead(buffer)) return 'changed'
     this.grownMs = performance.now()
-    if (read === chunkBytes && this.skipHole(buffer)) return 'read'
-    const end = this.scanned + read
+    if (read === chunkBytes && this.#skipHole(buffer)) return 'read'
+    const end = this.#scanned + read
     this.size = Math.max(this.size, end)
     const isLong = end - this.offset > buffer.maxLineBytes
     if (isPart && !isLong && bytes.subarray(0, read).indexOf(newline) < 0) {
-      this.scanned = end
+      this.#scanned = end
       return 'read'
     }
     if (isPart) {
-      read = readAt(this.fd, bytes, Math.min(end - this.offset, bytes.length), this.offset)
+      read = readAt(this.#fd, bytes, Math.min(end - this.offset, bytes.length), this.offset)
       if (read <= 0) return read < 0 ? 'failed' : 'changed'
     }
-    const used = this.handOn(bytes.subarray(0, read), buffer)
+    const used = this.#handOn(bytes.subarray(0, read), buffer)
     buffer.readBytes += used
     this.offset += used
     // After a full chunk, the next one starts with the line that was cut.
     const isAnew = used > 0 && (read >= chunkBytes || bytes.subarray(used, read).includes(newline))
-    this.scanned = isAnew ? this.offset : this.offset + read - used
+    this.#scanned = isAnew ? this.offset : this.offset + read - used
     return 'read'
   }
 
@@ -251,48 +251,48 @@ export class LogFile {
   readPart(buffer: LineBuffer): void {
     if (!this.hasPart) return
     const read = readAt(
-      this.fd,
+      this.#fd,
       buffer.bytes,
-      Math.min(this.scanned - this.offset, buffer.bytes.length),
+      Math.min(this.#scanned - this.offset, buffer.bytes.length),
       this.offset,
     )
-    if (read > 0) this.line(buffer, buffer.bytes, 0, read, this.offset)
-    buffer.readBytes += this.scanned - this.offset
-    this.goTo(this.scanned)
+    if (read > 0) this.#line(buffer, buffer.bytes, 0, read, this.offset)
+    buffer.readBytes += this.#scanned - this.offset
+    this.goTo(this.#scanned)
   }
 
   /**
    * If the last chunk was in a hole, continues after the hole: a sparse file of
    * terabytes costs its writer nothing. A line that runs into the hole ends there. False if there is no hole.
    */
-  private skipHole(buffer: LineBuffer): boolean {
+  #skipHole(buffer: LineBuffer): boolean {
     const { bytes, nextData } = buffer
     if (nextData === undefined || bytes[0] !== 0 || bytes[chunkBytes - 1] !== 0) return false
     let next: number
     try {
-      next = nextData(this.fd, this.scanned)
-      if (next >= 0 && next < this.scanned + chunkBytes) return false
-      if (next < 0) next = fstatSync(this.fd).size
+      next = nextData(this.#fd, this.#scanned)
+      if (next >= 0 && next < this.#scanned + chunkBytes) return false
+      if (next < 0) next = fstatSync(this.#fd).size
     } catch {
       return false // a file system that does not say
     }
     this.readPart(buffer)
     // It may have been truncated since: the next read finds out.
-    this.goTo(Math.max(next, this.scanned))
-    this.size = Math.max(this.size, this.scanned)
+    this.goTo(Math.max(next, this.#scanned))
+    this.size = Math.max(this.size, this.#scanned)
     return true
   }
 
   /** A rotated file may have been truncated and rewritten before, and its path is no longer checked. */
-  private atEnd(buffer: LineBuffer): ReadOutcome {
+  #atEnd(buffer: LineBuffer): ReadOutcome {
     if (!this.isRotated && !this.isSuspect) return 'end'
     this.isSuspect = false
     this.look()
-    return this.size < this.scanned || !this.checkHead(buffer) ? 'changed' : 'end'
+    return this.size < this.#scanned || !this.#checkHead(buffer) ? 'changed' : 'end'
   }
 
   /** Passes on a limited number of lines of these bytes, which start at `offset`. Returns the number of bytes used. */
-  private handOn(bytes: Buffer, buffer: LineBuffer): number {
+  #handOn(bytes: Buffer, buffer: LineBuffer): number {
     const { maxLineBytes } = buffer
     let from = 0
     for (let lines = 0; lines < linesAtOnce; lines++) {
@@ -301,17 +301,17 @@ export class LogFile {
       if (!hasEnd) end = bytes.length
       while (end - from > maxLineBytes) {
         const cut = characterStart(bytes, from, from + maxLineBytes)
-        this.line(buffer, bytes, from, cut, this.offset + from)
+        this.#line(buffer, bytes, from, cut, this.offset + from)
         from = cut
       }
       if (!hasEnd) return from
-      this.line(buffer, bytes, from, end, this.offset + from)
+      this.#line(buffer, bytes, from, end, this.offset + from)
       from = end + 1
     }
     return from
   }
 
-  private line(buffer: LineBuffer, bytes: Buffer, from: number, to: number, begin: number): void {
+  #line(buffer: LineBuffer, bytes: Buffer, from: number, to: number, begin: number): void {
     let start = from
     // A writer without O_APPEND continues at its old offset after a truncation: the bytes before read as zeros.
     while (start < to && bytes[start] === 0) start++
@@ -324,13 +324,13 @@ export class LogFile {
   }
 
   /** Whether its first bytes are unchanged; extends the fingerprint. */
-  private checkHead(buffer: LineBuffer): boolean {
-    const read = readAt(this.fd, buffer.head, maxHeadBytes, 0)
-    const known = this.head.length
-    if (read < known || buffer.head.compare(this.head, 0, known, 0, known) !== 0) return false
+  #checkHead(buffer: LineBuffer): boolean {
+    const read = readAt(this.#fd, buffer.head, maxHeadBytes, 0)
+    const known = this.#head.length
+    if (read < known || buffer.head.compare(this.#head, 0, known, 0, known) !== 0) return false
     if (read > known) {
-      this.head = Buffer.from(buffer.head.subarray(0, read))
-      this.fingerprint_ = undefined
+      this.#head = Buffer.from(buffer.head.subarray(0, read))
+      this.#fingerprint_ = undefined
     }
     return true
   }

@@ -25,115 +25,118 @@ function randomOf(seed: number): (below: number) => number {
 }
 
 class Scenario {
-  private readonly random: (below: number) => number
-  private readonly directory = mkdtempSync(join(tmpdir(), 'svc-logs-any-'))
-  private readonly log = join(this.directory, 'app.log')
-  private readonly positions = join(this.directory, 'state')
-  private readonly seed: number
-  private readonly story: string[] = []
-  private readonly lines: string[] = []
-  private written = ''
-  private following: Following | undefined
-  private isSecured = true
+  readonly #random: (below: number) => number
+  readonly #directory = mkdtempSync(join(tmpdir(), 'svc-logs-any-'))
+  readonly #log = join(this.#directory, 'app.log')
+  readonly #positions = join(this.#directory, 'state')
+  readonly #seed: number
+  readonly #story: string[] = []
+  readonly #lines: string[] = []
+  #written = ''
+  #following: Following | undefined
+  #isSecured = true
 
   constructor(seed: number) {
-    this.seed = seed
-    this.random = randomOf(seed)
+    this.#seed = seed
+    this.#random = randomOf(seed)
   }
 
   async run(): Promise<void> {
-    appendFileSync(this.log, '')
-    await this.restart()
+    appendFileSync(this.#log, '')
+    await this.#restart()
     for (let step = 0; step < steps; step++) {
-      await this.step()
-      await sleep([0, 0, 1, 15, 300][this.random(5)]!)
+      await this.#step()
+      await sleep([0, 0, 1, 15, 300][this.#random(5)]!)
     }
-    if (this.following === undefined) await this.restart()
-    this.append('the end\n')
+    if (this.#following === undefined) await this.#restart()
+    this.#append('the end\n')
     const end = performance.now() + 30_000
-    while (this.lines.at(-1)?.endsWith('the end') !== true && performance.now() < end) await sleep(50)
-    this.check()
+    while (this.#lines.at(-1)?.endsWith('the end') !== true && performance.now() < end) await sleep(50)
+    this.#check()
   }
 
   async end(): Promise<void> {
-    await this.following?.stop()
-    rmSync(this.directory, { recursive: true })
+    await this.#following?.stop()
+    rmSync(this.#directory, { recursive: true })
   }
 
-  private async step(): Promise<void> {
+  async #step(): Promise<void> {
     const what = ['append', 'append', 'append', 'part', 'rotate', 'rotate', 'empty', 'stop', 'crash', 'start']
-    const chosen = what[this.random(what.length)]!
-    this.story.push(chosen)
-    if (chosen === 'append') this.append(this.words(1 + this.random(4)))
-    else if (chosen === 'part') this.append(this.words(1).slice(0, -1))
-    else if (chosen === 'rotate') this.rotate(() => renameSync(this.log, `${this.log}.1`))
-    else if (chosen === 'empty') await this.empty()
-    else if (chosen === 'start') await this.restart()
-    else if (this.following !== undefined) {
-      this.isSecured = chosen === 'stop'
-      await this.following.stop()
-      this.following = undefined
+    const chosen = what[this.#random(what.length)]!
+    this.#story.push(chosen)
+    if (chosen === 'append') this.#append(this.#words(1 + this.#random(4)))
+    else if (chosen === 'part') this.#append(this.#words(1).slice(0, -1))
+    else if (chosen === 'rotate') this.#rotate(() => renameSync(this.#log, `${this.#log}.1`))
+    else if (chosen === 'empty') await this.#empty()
+    else if (chosen === 'start') await this.#restart()
+    else if (this.#following !== undefined) {
+      this.#isSecured = chosen === 'stop'
+      await this.#following.stop()
+      this.#following = undefined
     }
   }
 
-  private words(count: number): string {
-    const begin = this.written.split('\n').length
+  #words(count: number): string {
+    const begin = this.#written.split('\n').length
     return Array.from(
       { length: count },
-      (_, i) => `${this.seed} ${begin + i} ${'x'.repeat(this.random(200))}\n`,
+      (_, i) => `${this.#seed} ${begin + i} ${'x'.repeat(this.#random(200))}\n`,
     ).join('')
   }
 
-  private append(text: string): void {
+  #append(text: string): void {
     // A part has its end in the same file.
-    appendFileSync(this.log, text)
-    this.written += text
+    appendFileSync(this.#log, text)
+    this.#written += text
   }
 
-  private rotate(last: () => void): void {
-    if (/[^\n]$/.test(this.written)) this.append(' end\n')
-    appendFileSync(this.log, '')
+  #rotate(last: () => void): void {
+    if (/[^\n]$/.test(this.#written)) this.#append(' end\n')
+    appendFileSync(this.#log, '')
     for (let i = 30; i > 0; i--)
       try {
-        renameSync(`${this.log}.${i}`, `${this.log}.${i + 1}`)
+        renameSync(`${this.#log}.${i}`, `${this.#log}.${i + 1}`)
       } catch {
         // There are not so many yet.
       }
     last()
-    if (this.random(3) > 0) appendFileSync(this.log, '')
+    if (this.#random(3) > 0) appendFileSync(this.#log, '')
   }
 
   /** Once it was read. */
-  private async empty(): Promise<void> {
-    if (this.following === undefined) return
-    if (/[^\n]$/.test(this.written)) this.append(' end\n')
+  async #empty(): Promise<void> {
+    if (this.#following === undefined) return
+    if (/[^\n]$/.test(this.#written)) this.#append(' end\n')
     // Without a file at its path a log that was rotated while nobody looked is read later.
-    appendFileSync(this.log, '')
-    const last = this.written.split('\n').at(-2)
+    appendFileSync(this.#log, '')
+    const last = this.#written.split('\n').at(-2)
     const end = performance.now() + 60_000
-    while (last !== undefined && !this.lines.includes(last) && performance.now() < end) await sleep(20)
-    this.rotate(() => {
-      copyFileSync(this.log, `${this.log}.1`)
-      truncateSync(this.log)
+    while (last !== undefined && !this.#lines.includes(last) && performance.now() < end) await sleep(20)
+    this.#rotate(() => {
+      copyFileSync(this.#log, `${this.#log}.1`)
+      truncateSync(this.#log)
     })
   }
 
-  private async restart(): Promise<void> {
-    if (this.following !== undefined) return
-    this.isSecured = true
-    this.following = await Following.start([this.log], this.positions, {
-      secured: () => (this.isSecured ? Promise.resolve() : Promise.reject(new Error('killed'))),
-      sources: [plainSource([this.log], line => this.lines.push(line))],
+  async #restart(): Promise<void> {
+    if (this.#following !== undefined) return
+    this.#isSecured = true
+    this.#following = await Following.start([this.#log], this.#positions, {
+      secured: () => (this.#isSecured ? Promise.resolve() : Promise.reject(new Error('killed'))),
+      sources: [plainSource([this.#log], line => this.#lines.push(line))],
     })
   }
 
-  private check(): void {
-    const wanted = this.written.split('\n').slice(0, -1)
+  #check(): void {
+    const wanted = this.#written.split('\n').slice(0, -1)
     const short = (line: string | undefined) => line?.slice(0, 12)
-    const got = [...new Set(this.lines)]
+    const got = [...new Set(this.#lines)]
     const at = wanted.findIndex((line, i) => line !== got[i])
     const where = `${short(got[at])} comes where ${short(wanted[at])} is due`
-    assert.ok(at < 0 && got.length === wanted.length, `seed ${this.seed}, ${this.story.join(' ')}: ${where}`)
+    assert.ok(
+      at < 0 && got.length === wanted.length,
+      `seed ${this.#seed}, ${this.#story.join(' ')}: ${where}`,
+    )
   }
 }
 

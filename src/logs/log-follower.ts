@@ -103,35 +103,35 @@ const shownFiles = 100
  * order. Unread data stays in its file. Nothing here throws.
  */
 export class LogFollower {
-  private readonly options: LogFollowerOptions
-  private readonly positions: LogPositions
-  private readonly buffer: LineBuffer
-  private readonly found: FollowedLogs
-  private readonly turns = new LogTurns()
-  private running: Promise<void> | undefined
-  private looking: Promise<void> | undefined
-  private committing: Promise<void> | undefined
-  private lookedMs = 0
-  private lookedAnewMs = 0
-  private committedMs = 0
-  private committedBytes = 0
-  private flushedMs = 0
-  private isPaused = false
+  readonly #options: LogFollowerOptions
+  readonly #positions: LogPositions
+  readonly #buffer: LineBuffer
+  readonly #found: FollowedLogs
+  readonly #turns = new LogTurns()
+  #running: Promise<void> | undefined
+  #looking: Promise<void> | undefined
+  #committing: Promise<void> | undefined
+  #lookedMs = 0
+  #lookedAnewMs = 0
+  #committedMs = 0
+  #committedBytes = 0
+  #flushedMs = 0
+  #isPaused = false
   /** Undefined without a rate limit. */
-  private bucket: TokenBucket | undefined
-  private rarer = 1
-  private readonly turn = new Turn(sliceMs)
-  private isHurried = false
-  private isStopping = false
-  private wake: () => void = () => undefined
+  #bucket: TokenBucket | undefined
+  #rarer = 1
+  readonly #turn = new Turn(sliceMs)
+  #isHurried = false
+  #isStopping = false
+  #wake: () => void = () => undefined
 
   constructor(options: LogFollowerOptions) {
-    this.options = options
-    this.positions = options.positions
-    this.buffer = lineBuffer(options.maxLineBytes, options.nextData)
-    this.found = new FollowedLogs({
+    this.#options = options
+    this.#positions = options.positions
+    this.#buffer = lineBuffer(options.maxLineBytes, options.nextData)
+    this.#found = new FollowedLogs({
       ...options,
-      buffer: this.buffer,
+      buffer: this.#buffer,
       maxOpen: options.maxOpen ?? 1000,
       maxFiles: options.maxFiles ?? 10_000,
       maxNames: options.maxNames ?? 100_000,
@@ -140,61 +140,61 @@ export class LogFollower {
 
   /** Resolves when all existing files are known, and their start positions are on disk. */
   async start(): Promise<void> {
-    this.startLook()
-    await this.looking
-    await this.positions.save()
-    this.committedMs = performance.now()
-    if (!this.isStopping) this.running = this.run()
+    this.#startLook()
+    await this.#looking
+    await this.#positions.save()
+    this.#committedMs = performance.now()
+    if (!this.#isStopping) this.#running = this.#run()
   }
 
   /** Passes on the text in readers, waits for a limited time until it is secured, and saves the positions. */
   async stop(): Promise<void> {
-    if (this.isStopping) return
-    this.isStopping = true
-    this.wake()
-    await this.running
-    await this.looking
+    if (this.#isStopping) return
+    this.#isStopping = true
+    this.#wake()
+    await this.#running
+    await this.#looking
     // A file system that stopped responding may block a search.
-    await within(stopMs, this.found.idle())
-    for (const log of this.found.logs.values()) log.flush(true)
+    await within(stopMs, this.#found.idle())
+    for (const log of this.#found.logs.values()) log.flush(true)
     await within(
       stopMs,
-      Promise.resolve(this.committing).then(() => this.commit()),
+      Promise.resolve(this.#committing).then(() => this.#commit()),
     )
-    this.found.close()
-    this.options.far.close()
+    this.#found.close()
+    this.#options.far.close()
   }
 
   /** Scans now, as there is a new file; at most ten times per second. */
   hurry(): void {
-    this.isHurried = true
-    this.wake()
+    this.#isHurried = true
+    this.#wake()
   }
 
   /** Sets the reading rate; unread data waits in its file. */
   limit({ bytesPerSecond, rarer }: ReadingPace): void {
-    this.rarer = rarer
-    this.bucket = Number.isFinite(bytesPerSecond)
-      ? new TokenBucket(bytesPerSecond, burst, this.bucket?.level)
+    this.#rarer = rarer
+    this.#bucket = Number.isFinite(bytesPerSecond)
+      ? new TokenBucket(bytesPerSecond, burst, this.#bucket?.level)
       : undefined
-    this.wake()
+    this.#wake()
   }
 
   /** Approximate time since the start spent on reading and processing lines, in milliseconds. */
   get busyMs(): number {
-    return this.turn.workedMs + this.found.searchedMs
+    return this.#turn.workedMs + this.#found.searchedMs
   }
 
   get counts(): LogFollowerCounts {
     return {
-      files: this.found.logs.size,
-      openFiles: this.found.openFiles,
-      readBytes: this.buffer.readBytes,
-      lines: this.buffer.lines,
-      ...this.found.counts,
-      leftOut: this.found.leftOut,
-      losses: this.found.places.losses,
-      isPaused: this.isPaused,
+      files: this.#found.logs.size,
+      openFiles: this.#found.openFiles,
+      readBytes: this.#buffer.readBytes,
+      lines: this.#buffer.lines,
+      ...this.#found.counts,
+      leftOut: this.#found.leftOut,
+      losses: this.#found.places.losses,
+      isPaused: this.#isPaused,
     }
   }
 
@@ -202,7 +202,7 @@ export class LogFollower {
   get state(): LogFollowerState {
     const byFile: FollowedLogState[] = []
     let behindBytes = 0
-    for (const log of this.found.logs.values()) {
+    for (const log of this.#found.logs.values()) {
       let behind = 0
       for (const file of log.files) behind += file.behindBytes
       behindBytes += behind
@@ -215,59 +215,60 @@ export class LogFollower {
 
   /** Whether the position of a file is still needed, apart from a restart. */
   follows({ device, inode }: Position): boolean {
-    return this.found.owners.holds(device, inode)
+    return this.#found.owners.holds(device, inode)
   }
 
   /** Bytes of cached file names. */
   get nameBytes(): number {
-    return this.found.sourceFiles.bytes
+    return this.#found.sourceFiles.bytes
   }
 
   /** Drops cached names; the next scan reads them again. */
   shedNames(bytes: number): number {
-    return this.found.sourceFiles.shed(bytes)
+    return this.#found.sourceFiles.shed(bytes)
   }
 
-  private async run(): Promise<void> {
-    while (!this.isStopping) {
-      await this.options.far.ask()
-      this.lookInTime()
-      this.commitInTime()
-      this.turn.begin()
-      const isMore = await this.readAll()
-      this.flushInTime()
-      this.turn.end()
-      if (isMore) await this.turn.next()
-      else await this.sleep(this.isPaused || this.isSpent || this.isHurried ? pausedMs : pollMs)
+  async #run(): Promise<void> {
+    while (!this.#isStopping) {
+      await this.#options.far.ask()
+      this.#lookInTime()
+      this.#commitInTime()
+      this.#turn.begin()
+      const isMore = await this.#readAll()
+      this.#flushInTime()
+      this.#turn.end()
+      if (isMore) await this.#turn.next()
+      else await this.#sleep(this.#isPaused || this.#isSpent || this.#isHurried ? pausedMs : pollMs)
     }
   }
 
-  private sleep(milliseconds: number): Promise<void> {
+  #sleep(milliseconds: number): Promise<void> {
     return new Promise(resolve => {
       const timer = setTimeout(resolve, milliseconds)
       timer.unref()
-      this.wake = () => {
+      this.#wake = () => {
         clearTimeout(timer)
         resolve()
       }
-      if (this.isStopping) this.wake()
+      if (this.#isStopping) this.#wake()
     })
   }
 
   /** One turn of every owner of logs. True if there is more data. */
-  private async readAll(): Promise<boolean> {
-    const { buffer, turn } = this
-    const { awake } = this.found
+  async #readAll(): Promise<boolean> {
+    const buffer = this.#buffer
+    const turn = this.#turn
+    const { awake } = this.#found
     let isMore = false
-    for (const logs of this.turns.owners(awake)) {
+    for (const logs of this.#turns.owners(awake)) {
       let left = chunksAtOnce
       for (const log of logs) {
         while (left > 0 && awake.has(log)) {
-          if (this.isStopping || this.mustPause() || this.isSpent) return false
+          if (this.#isStopping || this.#mustPause() || this.#isSpent) return false
           const before = buffer.readBytes
-          const hasRead = this.found.step(log)
-          this.bucket?.charge(buffer.readBytes - before)
-          if (hasRead) this.turns.read(log, awake)
+          const hasRead = this.#found.step(log)
+          this.#bucket?.charge(buffer.readBytes - before)
+          if (hasRead) this.#turns.read(log, awake)
           await turn.rest()
           if (!hasRead) break
           left--
@@ -279,67 +280,67 @@ export class LogFollower {
     return isMore
   }
 
-  private mustPause(): boolean {
-    const pressure = this.options.pressure()
-    this.isPaused = this.isPaused ? pressure >= resumeBelow : pressure > pauseAbove
-    return this.isPaused
+  #mustPause(): boolean {
+    const pressure = this.#options.pressure()
+    this.#isPaused = this.#isPaused ? pressure >= resumeBelow : pressure > pauseAbove
+    return this.#isPaused
   }
 
   /** Whether the rate limit is reached. */
-  private get isSpent(): boolean {
-    if (this.bucket === undefined) return false
-    this.bucket.fill(performance.now())
-    return this.bucket.level.tokens <= 0
+  get #isSpent(): boolean {
+    if (this.#bucket === undefined) return false
+    this.#bucket.fill(performance.now())
+    return this.#bucket.level.tokens <= 0
   }
 
-  private lookInTime(): void {
+  #lookInTime(): void {
     const now = performance.now()
-    const { costMs } = this.found.sourceFiles
-    const wait = Math.max(this.isHurried ? hurriedMs : lookMs * this.rarer, costMs / lookShare)
-    if (this.looking === undefined && now - this.lookedMs >= wait) this.startLook()
+    const { costMs } = this.#found.sourceFiles
+    const wait = Math.max(this.#isHurried ? hurriedMs : lookMs * this.#rarer, costMs / lookShare)
+    if (this.#looking === undefined && now - this.#lookedMs >= wait) this.#startLook()
   }
 
-  private startLook(): void {
-    this.isHurried = false
-    this.looking = this.look().finally(() => {
-      this.looking = undefined
+  #startLook(): void {
+    this.#isHurried = false
+    this.#looking = this.#look().finally(() => {
+      this.#looking = undefined
     })
   }
 
-  private async look(): Promise<void> {
-    const isAnew = performance.now() - this.lookedAnewMs >= lookAnewMs
-    if (isAnew) this.lookedAnewMs = performance.now()
-    await this.found.look(isAnew)
-    this.lookedMs = performance.now()
+  async #look(): Promise<void> {
+    const isAnew = performance.now() - this.#lookedAnewMs >= lookAnewMs
+    if (isAnew) this.#lookedAnewMs = performance.now()
+    await this.#found.look(isAnew)
+    this.#lookedMs = performance.now()
   }
 
-  private flushInTime(): void {
+  #flushInTime(): void {
     const now = performance.now()
-    if (now - this.flushedMs < pollMs) return
-    this.flushedMs = now
-    for (const log of this.found.awake) log.flush(false)
+    if (now - this.#flushedMs < pollMs) return
+    this.#flushedMs = now
+    for (const log of this.#found.awake) log.flush(false)
   }
 
-  private commitInTime(): void {
+  #commitInTime(): void {
     const now = performance.now()
-    if (this.committing !== undefined) return
-    const isMuch = this.buffer.readBytes - this.committedBytes > commitBytes
-    if (now - this.committedMs < (isMuch ? commitAtLeastMs : commitMs)) return
-    this.committedMs = now
-    this.committedBytes = this.buffer.readBytes
-    this.committing = this.commit().finally(() => {
-      this.committing = undefined
+    if (this.#committing !== undefined) return
+    const isMuch = this.#buffer.readBytes - this.#committedBytes > commitBytes
+    if (now - this.#committedMs < (isMuch ? commitAtLeastMs : commitMs)) return
+    this.#committedMs = now
+    this.#committedBytes = this.#buffer.readBytes
+    this.#committing = this.#commit().finally(() => {
+      this.#committing = undefined
     })
   }
 
   /** Saves the positions of all files, once their records are secured. */
-  private async commit(): Promise<void> {
-    const finished = [...this.found.owners.finished]
+  async #commit(): Promise<void> {
+    const finished = [...this.#found.owners.finished]
     const turn = new Turn(sliceMs)
-    const positions = await this.unkept(turn)
+    const positions = await this.#unkept(turn)
     if (positions.length > 0) {
       try {
-        await this.options.secured()
+        await this.#options.secured()
       } catch {
         // They are read again after a restart, or secured with the next ones.
         for (const [file] of positions) file.kept = undefined
@@ -347,19 +348,19 @@ export class LogFollower {
       }
       turn.begin()
       for (const [file, position] of positions) {
-        if (this.found.owners.has(file)) this.positions.set(position)
+        if (this.#found.owners.has(file)) this.#positions.set(position)
         await turn.rest()
       }
     }
-    this.found.owners.forget(finished)
-    await this.positions.save()
+    this.#found.owners.forget(finished)
+    await this.#positions.save()
   }
 
   /** Positions that have changed since they were saved. */
-  private async unkept(turn: Turn): Promise<[LogFile, Position][]> {
+  async #unkept(turn: Turn): Promise<[LogFile, Position][]> {
     const positions: [LogFile, Position][] = []
     const now = Date.now()
-    for (const [file, path] of this.found.files()) {
+    for (const [file, path] of this.#found.files()) {
       const { position, kept } = file
       const isKept =
         kept !== undefined &&

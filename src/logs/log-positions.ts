@@ -53,19 +53,19 @@ interface Entry {
  * positions of others.
  */
 export class LogPositions {
-  private readonly path: string
-  private readonly warn: (message: string, hint: string) => void
+  readonly #path: string
+  readonly #warn: (message: string, hint: string) => void
   /** Positions; those of one path in the order in which the files were started. */
-  private readonly entries = new Map<string, Entry>()
+  readonly #entries = new Map<string, Entry>()
   /** Keys of the entries of each path, in order. */
-  private readonly keysOf = new Map<string, Set<string>>()
+  readonly #keysOf = new Map<string, Set<string>>()
   /** Keys by owner, in the order of their last change. */
-  private readonly setOf = new Map<string, Set<string>>()
-  private readonly share: FairShare
-  private readonly cursors = new Map<string, string>()
-  private writing: Promise<void> | undefined
-  private isChanged = false
-  private hasFailed = false
+  readonly #setOf = new Map<string, Set<string>>()
+  readonly #share: FairShare
+  readonly #cursors = new Map<string, string>()
+  #writing: Promise<void> | undefined
+  #isChanged = false
+  #hasFailed = false
   /** Time of the last complete scan, in milliseconds since the Unix epoch; 0 for none. */
   lookedMs = 0
   /** Positions evicted for lack of room, since the start. */
@@ -77,161 +77,161 @@ export class LogPositions {
     warn: (message: string, hint: string) => void = () => undefined,
     capacity = mostBytes,
   ) {
-    this.path = path
-    this.warn = warn
-    this.share = new FairShare(capacity)
-    this.load()
+    this.#path = path
+    this.#warn = warn
+    this.#share = new FairShare(capacity)
+    this.#load()
   }
 
   get size(): number {
-    return this.entries.size
+    return this.#entries.size
   }
 
   /** Approximate memory, in bytes. */
   get bytes(): number {
-    return this.share.used
+    return this.#share.used
   }
 
   at(device: number, inode: number): Position | undefined {
-    return this.entries.get(fileKey(device, inode))?.position
+    return this.#entries.get(fileKey(device, inode))?.position
   }
 
   /** Paths of all positions. */
   paths(): string[] {
-    return [...this.keysOf.keys()]
+    return [...this.#keysOf.keys()]
   }
 
   /** Positions of all files of a path, the latest last. */
   ofPath(path: string): Position[] {
-    return Array.from(this.keysOf.get(path) ?? [], key => this.entries.get(key)!.position)
+    return Array.from(this.#keysOf.get(path) ?? [], key => this.#entries.get(key)!.position)
   }
 
   /** Sets a position. A known one keeps its place in the order, and its owner if none is given. */
   set(position: Position, owner?: string): void {
     const key = fileKey(position.device, position.inode)
-    const known = this.entries.get(key)
+    const known = this.#entries.get(key)
     if (known?.position.path !== position.path) {
-      this.remove(key)
-      const keys = this.keysOf.get(position.path) ?? new Set()
-      this.keysOf.set(position.path, keys.add(key))
-    } else this.unshare(key, known)
+      this.#remove(key)
+      const keys = this.#keysOf.get(position.path) ?? new Set()
+      this.#keysOf.set(position.path, keys.add(key))
+    } else this.#unshare(key, known)
     const whose = owner ?? known?.owner ?? ''
     const text = JSON.stringify({ ...position, owner: whose })
     const bytes = entryBytes + text.length + position.path.length
-    this.entries.set(key, { position, owner: whose, text, bytes })
-    const own = this.setOf.get(whose) ?? new Set()
-    this.setOf.set(whose, own.add(key))
-    this.share.add(sharing(whose), bytes)
-    this.isChanged = true
-    while (!this.share.fits(0)) this.forgetOf(this.share.richest()!.group)
+    this.#entries.set(key, { position, owner: whose, text, bytes })
+    const own = this.#setOf.get(whose) ?? new Set()
+    this.#setOf.set(whose, own.add(key))
+    this.#share.add(sharing(whose), bytes)
+    this.#isChanged = true
+    while (!this.#share.fits(0)) this.#forgetOf(this.#share.richest()!.group)
   }
 
   /** Frees about so many bytes of unneeded positions, the oldest first, and returns how many. */
   shed(bytes: number, isNeeded: (position: Position) => boolean): number {
     const before = this.bytes
-    for (const [key, { position }] of this.entries) {
+    for (const [key, { position }] of this.#entries) {
       if (before - this.bytes >= bytes) break
-      if (!isNeeded(position)) this.remove(key)
+      if (!isNeeded(position)) this.#remove(key)
     }
     return before - this.bytes
   }
 
   forget(device: number, inode: number): void {
-    this.remove(fileKey(device, inode))
+    this.#remove(fileKey(device, inode))
   }
 
   /** Cursor of a source without files; '' if unknown. */
   cursor(name: string): string {
-    return this.cursors.get(name) ?? ''
+    return this.#cursors.get(name) ?? ''
   }
 
   setCursor(name: string, text: string): void {
-    if (text.length > maxCursorLength || this.cursors.get(name) === text) return
-    if (this.cursors.size >= maxCursors && !this.cursors.has(name)) return
-    this.cursors.set(name, text)
-    this.isChanged = true
+    if (text.length > maxCursorLength || this.#cursors.get(name) === text) return
+    if (this.#cursors.size >= maxCursors && !this.#cursors.has(name)) return
+    this.#cursors.set(name, text)
+    this.#isChanged = true
   }
 
   /** Resolves when all changes are on disk, or after a write error, which is logged once. */
   async save(): Promise<void> {
-    while (this.writing) await this.writing
-    if (!this.isChanged) return
-    this.writing = this.write()
-    await this.writing
-    this.writing = undefined
+    while (this.#writing) await this.#writing
+    if (!this.#isChanged) return
+    this.#writing = this.#write()
+    await this.#writing
+    this.#writing = undefined
   }
 
-  private async write(): Promise<void> {
-    this.isChanged = false
-    this.forgetGone()
-    const temporary = `${this.path}.tmp`
+  async #write(): Promise<void> {
+    this.#isChanged = false
+    this.#forgetGone()
+    const temporary = `${this.#path}.tmp`
     try {
-      makeOwnDirectory(dirname(this.path))
+      makeOwnDirectory(dirname(this.#path))
       // Left by a killed process, or a link made by another user.
       await rm(temporary, { force: true })
       const file = await open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600)
       try {
-        await file.writeFile(this.text())
+        await file.writeFile(this.#text())
         await file.datasync()
       } finally {
         await file.close()
       }
-      await rename(temporary, this.path)
-      this.hasFailed = false
+      await rename(temporary, this.#path)
+      this.#hasFailed = false
     } catch (error) {
-      this.isChanged = true
-      if (!this.hasFailed)
-        this.warn(
-          `cannot write log positions to ${this.path}: ${(error as Error).message}`,
+      this.#isChanged = true
+      if (!this.#hasFailed)
+        this.#warn(
+          `cannot write log positions to ${this.#path}: ${(error as Error).message}`,
           'make its directory writable, or set agent.logs.position_file; until then a restart may duplicate or miss log records',
         )
-      this.hasFailed = true
+      this.#hasFailed = true
     }
   }
 
-  private text(): string {
-    const head = { version: 1, lookedMs: this.lookedMs, cursors: Object.fromEntries(this.cursors) }
+  #text(): string {
+    const head = { version: 1, lookedMs: this.lookedMs, cursors: Object.fromEntries(this.#cursors) }
     const lines: string[] = []
-    for (const { text } of this.entries.values()) lines.push(text)
+    for (const { text } of this.#entries.values()) lines.push(text)
     return `${JSON.stringify(head).slice(0, -1)},"files":[\n${lines.join(',\n')}]}\n`
   }
 
-  private remove(key: string): void {
-    const entry = this.entries.get(key)
+  #remove(key: string): void {
+    const entry = this.#entries.get(key)
     if (entry === undefined) return
-    this.isChanged = true
-    this.entries.delete(key)
-    this.unshare(key, entry)
-    const keys = this.keysOf.get(entry.position.path)
+    this.#isChanged = true
+    this.#entries.delete(key)
+    this.#unshare(key, entry)
+    const keys = this.#keysOf.get(entry.position.path)
     keys?.delete(key)
-    if (keys?.size === 0) this.keysOf.delete(entry.position.path)
+    if (keys?.size === 0) this.#keysOf.delete(entry.position.path)
   }
 
-  private forgetGone(): void {
+  #forgetGone(): void {
     const before = Date.now() - keptMs
-    for (const [key, { position }] of this.entries) if (position.seenMs < before) this.remove(key)
+    for (const [key, { position }] of this.#entries) if (position.seenMs < before) this.#remove(key)
   }
 
   /** Evicts the least recently changed position of an owner. */
-  private forgetOf(owner: string): void {
+  #forgetOf(owner: string): void {
     this.forgotten++
-    this.remove(this.setOf.get(owner)!.values().next().value!)
+    this.#remove(this.#setOf.get(owner)!.values().next().value!)
   }
 
-  private unshare(key: string, { owner, bytes }: Entry): void {
-    this.share.remove(sharing(owner), bytes)
-    const own = this.setOf.get(owner)
+  #unshare(key: string, { owner, bytes }: Entry): void {
+    this.#share.remove(sharing(owner), bytes)
+    const own = this.#setOf.get(owner)
     own?.delete(key)
-    if (own?.size === 0) this.setOf.delete(owner)
+    if (own?.size === 0) this.#setOf.delete(owner)
   }
 
-  private load(): void {
+  #load(): void {
     let content: unknown
     try {
-      content = readJson(this.path)
+      content = readJson(this.#path)
     } catch (error) {
-      this.warn(
-        `cannot read log positions from ${this.path}: ${(error as Error).message}`,
+      this.#warn(
+        `cannot read log positions from ${this.#path}: ${(error as Error).message}`,
         'no action needed; svc starts as on a new host and rewrites the file',
       )
       return
@@ -239,8 +239,8 @@ export class LogPositions {
     if (content === undefined) return
     const { version, lookedMs, cursors, files } = content as Record<string, unknown>
     if (version !== 1 || !Array.isArray(files)) {
-      this.warn(
-        `cannot read log positions from ${this.path}: format of another version`,
+      this.#warn(
+        `cannot read log positions from ${this.#path}: format of another version`,
         'no action needed; svc starts as on a new host and rewrites the file',
       )
       return
@@ -251,7 +251,7 @@ export class LogPositions {
     if (typeof cursors === 'object' && cursors !== null)
       for (const [name, text] of Object.entries(cursors))
         if (typeof text === 'string') this.setCursor(name, text)
-    this.isChanged = false
+    this.#isChanged = false
   }
 }
 

@@ -4,15 +4,15 @@ const maxWarned = 100
 
 /** Warnings about logs that cannot be read as configured; each is logged once. */
 export class LogWarnings {
-  private readonly warn: (message: string, hint: string) => void
-  private readonly warned = new Set<string>()
+  readonly #warn: (message: string, hint: string) => void
+  readonly #warned = new Set<string>()
 
   constructor(warn: (message: string, hint: string) => void) {
-    this.warn = warn
+    this.#warn = warn
   }
 
   manyOpen(most: number): void {
-    this.once(
+    this.#once(
       'open',
       `more than ${most} log files grow at the same time; svc opens them in turns`,
       'no action needed unless CPU usage is a problem; then list fewer files in agent.logs.paths',
@@ -21,7 +21,7 @@ export class LogWarnings {
 
   /** `over`: description of files that a scan left out. */
   over(source: string, over: string): void {
-    this.once(
+    this.#once(
       `over ${source}`,
       `some log files are not read: ${over} are left out, from the owners with the most files first`,
       'list fewer files or directories in agent.logs.paths',
@@ -29,7 +29,7 @@ export class LogWarnings {
   }
 
   pattern(pattern: string, fault: string): void {
-    this.once(
+    this.#once(
       `pattern ${pattern}`,
       `invalid log path pattern "${pattern}": ${fault}`,
       'correct agent.logs.paths',
@@ -37,7 +37,7 @@ export class LogWarnings {
   }
 
   manyFiles(most: number): void {
-    this.once(
+    this.#once(
       'files',
       `some log files are not read: there are more than ${most}; files of the owners with the most are left out first`,
       'list fewer files in agent.logs.paths',
@@ -45,7 +45,7 @@ export class LogWarnings {
   }
 
   held(point: string): void {
-    this.once(
+    this.#once(
       `held ${point}`,
       `logs on ${point} are not read: the file system does not respond, or belongs to another user or namespace`,
       'svc resumes when the file system responds; otherwise remove them from agent.logs.paths',
@@ -53,7 +53,7 @@ export class LogWarnings {
   }
 
   unreadable(path: string): void {
-    this.once(
+    this.#once(
       'unreadable',
       `cannot open log file ${path}`,
       'allow svc to read it, and raise its open file limit if that is below 2,000',
@@ -61,13 +61,13 @@ export class LogWarnings {
   }
 
   refused({ message, hint }: RefusedFile): void {
-    this.once(`refused ${message}`, message, hint)
+    this.#once(`refused ${message}`, message, hint)
   }
 
   /** `packed`: the compressed file; '' if it was removed. */
   lost(path: string, packed: string): void {
     const why = packed === '' ? 'it was removed or moved away' : `it was compressed to ${packed}`
-    this.once(
+    this.#once(
       `lost ${packed === ''}`,
       `rotated file of ${path} not read to its end: ${why} first`,
       'keep the newest rotated files uncompressed (logrotate: delaycompress, and a larger rotate count)',
@@ -75,12 +75,12 @@ export class LogWarnings {
   }
 
   failed(what: string, error: unknown): void {
-    this.once('failed', `cannot read ${what}: ${(error as Error).message}`, 'please report this bug in svc')
+    this.#once('failed', `cannot read ${what}: ${(error as Error).message}`, 'please report this bug in svc')
   }
 
-  private once(key: string, message: string, hint: string): void {
-    if (this.warned.has(key) || this.warned.size >= maxWarned) return
-    this.warned.add(key)
-    this.warn(message, hint)
+  #once(key: string, message: string, hint: string): void {
+    if (this.#warned.has(key) || this.#warned.size >= maxWarned) return
+    this.#warned.add(key)
+    this.#warn(message, hint)
   }
 }

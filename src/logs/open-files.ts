@@ -15,54 +15,54 @@ export interface OpenFilesOptions {
 
 /** Open files, of a limited number. Over the limit, files of the owner with the most are closed first. */
 export class OpenFiles {
-  private readonly options: OpenFilesOptions
-  private readonly ownerOf = new Map<LogFile, string>()
+  readonly #options: OpenFilesOptions
+  readonly #ownerOf = new Map<LogFile, string>()
   /** Files by owner, in the order of opening. */
-  private readonly filesOf = new Map<string, Set<LogFile>>()
+  readonly #filesOf = new Map<string, Set<LogFile>>()
   /** Files to close once their file systems respond. */
-  private readonly late = new Set<LogFile>()
+  readonly #late = new Set<LogFile>()
 
   constructor(options: OpenFilesOptions) {
-    this.options = options
+    this.#options = options
   }
 
   get size(): number {
-    return this.ownerOf.size
+    return this.#ownerOf.size
   }
 
   /** Adds an opened file, and closes another one over the limit. */
   add(file: LogFile, owner: string): void {
-    this.late.delete(file)
-    if (this.ownerOf.has(file)) return
-    if (this.size >= this.options.most) this.makeRoom()
-    this.ownerOf.set(file, owner)
-    const files = this.filesOf.get(owner) ?? new Set()
-    this.filesOf.set(owner, files.add(file))
+    this.#late.delete(file)
+    if (this.#ownerOf.has(file)) return
+    if (this.size >= this.#options.most) this.#makeRoom()
+    this.#ownerOf.set(file, owner)
+    const files = this.#filesOf.get(owner) ?? new Set()
+    this.#filesOf.set(owner, files.add(file))
   }
 
   close(file: LogFile): void {
-    if (file.isOpen && this.options.isHeld(file)) this.late.add(file)
+    if (file.isOpen && this.#options.isHeld(file)) this.#late.add(file)
     else file.close()
-    const owner = this.ownerOf.get(file)
+    const owner = this.#ownerOf.get(file)
     if (owner === undefined) return
-    this.ownerOf.delete(file)
-    const files = this.filesOf.get(owner)!
+    this.#ownerOf.delete(file)
+    const files = this.#filesOf.get(owner)!
     files.delete(file)
-    if (files.size === 0) this.filesOf.delete(owner)
+    if (files.size === 0) this.#filesOf.delete(owner)
   }
 
   /** Closes files whose file systems respond again. */
   closeLate(): void {
-    for (const file of this.late) {
-      if (this.options.isHeld(file)) continue
-      this.late.delete(file)
+    for (const file of this.#late) {
+      if (this.#options.isHeld(file)) continue
+      this.#late.delete(file)
       file.close()
     }
   }
 
-  private makeRoom(): void {
-    const { owners, awake, warn } = this.options
-    const chosen = this.leastNeeded()
+  #makeRoom(): void {
+    const { owners, awake, warn } = this.#options
+    const chosen = this.#leastNeeded()
     if (chosen === undefined) return
     this.close(chosen)
     const log = owners.logOf(chosen)
@@ -73,9 +73,9 @@ export class OpenFiles {
   }
 
   /** Least needed file; renamed files may be removed before they are opened again. */
-  private leastNeeded(): LogFile | undefined {
+  #leastNeeded(): LogFile | undefined {
     let most: ReadonlySet<LogFile> | undefined
-    for (const files of this.filesOf.values()) if (most === undefined || files.size > most.size) most = files
+    for (const files of this.#filesOf.values()) if (most === undefined || files.size > most.size) most = files
     let first: LogFile | undefined
     for (const file of most ?? []) {
       if (!file.isOpen || !file.isRotated) return file

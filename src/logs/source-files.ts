@@ -32,25 +32,25 @@ export class SourceFiles {
    * long.
    */
   costMs = 0
-  private readonly warnings: LogWarnings
-  private readonly finders = new Map<LogSource, FileFinder>()
+  readonly #warnings: LogWarnings
+  readonly #finders = new Map<LogSource, FileFinder>()
 
   constructor({ sources, maxFiles: files, maxNames: entries, isHeld, warnings }: SourceFilesOptions) {
-    this.warnings = warnings
-    for (const source of sources) this.finders.set(source, new FileFinder({ files, entries }, isHeld))
+    this.#warnings = warnings
+    for (const source of sources) this.#finders.set(source, new FileFinder({ files, entries }, isHeld))
   }
 
   /** Bytes of cached names. */
   get bytes(): number {
     let bytes = 0
-    for (const finder of this.finders.values()) bytes += finder.bytes
+    for (const finder of this.#finders.values()) bytes += finder.bytes
     return bytes
   }
 
   /** Drops cached names; the next scan reads them again. */
   shed(bytes: number): number {
     let freed = 0
-    for (const finder of this.finders.values()) if (freed < bytes) freed += finder.shed(bytes - freed)
+    for (const finder of this.#finders.values()) if (freed < bytes) freed += finder.shed(bytes - freed)
     return freed
   }
 
@@ -61,7 +61,7 @@ export class SourceFiles {
     let files = 0
     let directories = 0
     let costMs = 0
-    for (const [source, finder] of this.finders) {
+    for (const [source, finder] of this.#finders) {
       const patterns = source.patterns()
       for (const pattern of patterns) asked.add(pattern)
       for (const file of await finder.find(patterns, anew))
@@ -69,8 +69,8 @@ export class SourceFiles {
       costMs += finder.workedMs
       files += finder.leftOut.files
       directories += finder.leftOut.directories
-      if (finder.over !== '') this.warnings.over(source.name, finder.over)
-      for (const [pattern, fault] of finder.faults) this.warnings.pattern(pattern, fault)
+      if (finder.over !== '') this.#warnings.over(source.name, finder.over)
+      for (const [pattern, fault] of finder.faults) this.#warnings.pattern(pattern, fault)
     }
     this.patternsBefore = this.patterns
     this.patterns = asked
@@ -81,14 +81,14 @@ export class SourceFiles {
 
   /** Source of a path; undefined for none. */
   sourceOf(path: string): LogSource | undefined {
-    for (const source of this.finders.keys())
+    for (const source of this.#finders.keys())
       if (this.patternOf(source, path) !== undefined && !source.excluded(path)) return source
     return undefined
   }
 
   /** Pattern of the source that matches a path. */
   patternOf(source: LogSource, path: string): string | undefined {
-    const finder = this.finders.get(source)
+    const finder = this.#finders.get(source)
     return source.patterns().find(pattern => finder?.means(pattern, path))
   }
   /** Whether a pattern still matches a log in directories that the scan left out. */

@@ -36,18 +36,18 @@ export class Attributes {
 
   /** Adds an attribute or replaces its value. */
   set(key: string, value: AttributeValue): void {
-    const at = this.indexOf(key)
+    const at = this.#indexOf(key)
     if (at < 0) this.add(key, value)
     else this.values[at] = value
   }
 
   get(key: string): AttributeValue | undefined {
-    const at = this.indexOf(key)
+    const at = this.#indexOf(key)
     return at < 0 ? undefined : this.values[at]
   }
 
   delete(key: string): boolean {
-    const at = this.indexOf(key)
+    const at = this.#indexOf(key)
     if (at < 0) return false
     for (let i = at + 1; i < this.size; i++) {
       this.keys[i - 1] = this.keys[i]!
@@ -71,7 +71,7 @@ export class Attributes {
     return object
   }
 
-  private indexOf(key: string): number {
+  #indexOf(key: string): number {
     for (let i = 0; i < this.size; i++) if (this.keys[i] === key) return i
     return -1
   }

@@ -32,9 +32,9 @@ export class TraceFields {
   readonly b3Sampled = new ByteRange()
   readonly b3Flags = new ByteRange()
   /** `tracestate` may stand there more than once: what they say together. */
-  private readonly state = Buffer.alloc(maxStateBytes)
-  private stateLength = 0
-  private stateFull = false
+  readonly #state = Buffer.alloc(maxStateBytes)
+  #stateLength = 0
+  #stateFull = false
 
   clear(): void {
     this.traceparent.clear()
@@ -43,24 +43,24 @@ export class TraceFields {
     this.b3SpanId.clear()
     this.b3Sampled.clear()
     this.b3Flags.clear()
-    this.stateLength = 0
-    this.stateFull = false
+    this.#stateLength = 0
+    this.#stateFull = false
   }
 
   /** Adds the value of a `tracestate` header. Members that find no room are left out, the last ones first (§3.3.1.5). */
   addState(bytes: Uint8Array, start: number, end: number): void {
-    if (end <= start || this.stateFull) return
-    const { state } = this
-    let length = this.stateLength
+    if (end <= start || this.#stateFull) return
+    const state = this.#state
+    let length = this.#stateLength
     if (length > 0 && length < maxStateBytes) state[length++] = comma
     const most = Math.min(end, start + maxStateBytes - length)
     for (let at = start; at < most; at++) state[length++] = bytes[at]!
     if (most < end) {
-      this.stateFull = true
+      this.#stateFull = true
       if (bytes[most] !== comma) while (length > 0 && state[length - 1] !== comma) length--
       if (length > 0 && state[length - 1] === comma) length--
     }
-    this.stateLength = length
+    this.#stateLength = length
   }
 
   /** Says in `context` what the fields, ranges of `bytes`, come to. */
@@ -71,8 +71,8 @@ export class TraceFields {
       const { start, end } = traceparent
       context.flags = parseTraceparent(bytes, start, end, context.traceId, context.spanId)
       if (context.flags >= 0) {
-        if (isState(this.state, this.stateLength))
-          context.state = states.intern(this.state, 0, this.stateLength)
+        if (isState(this.#state, this.#stateLength))
+          context.state = states.intern(this.#state, 0, this.#stateLength)
         return
       }
     }

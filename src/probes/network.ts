@@ -57,48 +57,48 @@ export interface NetworkCounters {
  * opening and closing a connection take about a microsecond together.
  */
 export class NetworkProbe {
-  private readonly native: Native
-  private readonly object: BpfObject
-  private readonly files: LinkHandle
-  private readonly pairs: MapHandle
-  private readonly globals: DataView
-  private readonly counts: Uint32Array
-  private readonly known = new Map<string, Known>()
-  private readonly words = small(new Interner({ slots: 1024, maxLength: 64 }))
-  private readonly addresses = small(new BoundedMap<string, string>(4096))
-  private readonly pair = new NetworkPair()
-  private readonly keys = Buffer.alloc(batchEntries * svcNetKey.size)
-  private readonly values: Buffer
-  private readonly spare: Buffer
-  private looks = 0
-  private nextFilesMs = 0
-  private closed = false
+  readonly #native: Native
+  readonly #object: BpfObject
+  readonly #files: LinkHandle
+  readonly #pairs: MapHandle
+  readonly #globals: DataView
+  readonly #counts: Uint32Array
+  readonly #known = new Map<string, Known>()
+  readonly #words = small(new Interner({ slots: 1024, maxLength: 64 }))
+  readonly #addresses = small(new BoundedMap<string, string>(4096))
+  readonly #pair = new NetworkPair()
+  readonly #keys = Buffer.alloc(batchEntries * svcNetKey.size)
+  readonly #values: Buffer
+  readonly #spare: Buffer
+  #looks = 0
+  #nextFilesMs = 0
+  #closed = false
 
   /**
    * Loads and attaches. Throws where the kernel refuses; nothing of it stays in the kernel then. `maxPairs`: no more than
    * the kernel's table has.
    */
   constructor(native: Native, maxPairs = 16_384) {
-    this.native = native
+    this.#native = native
     counted(this)
     const { object } = loadObject(native, 'net', { prepare: handle => prepare(native, handle, maxPairs) })
-    this.object = object
+    this.#object = object
     try {
-      const globals = native.mapView(this.object.map('.bss'))
-      this.globals = new DataView(globals)
-      this.counts = new Uint32Array(globals, 0, bss.size >> 2)
-      this.pairs = this.object.map('pairs')
-      this.values = Buffer.alloc(batchEntries * this.pairs.slotSize)
-      this.spare = Buffer.alloc(this.pairs.slotSize)
-      this.files = this.object.attach('svc_net_files')
+      const globals = native.mapView(this.#object.map('.bss'))
+      this.#globals = new DataView(globals)
+      this.#counts = new Uint32Array(globals, 0, bss.size >> 2)
+      this.#pairs = this.#object.map('pairs')
+      this.#values = Buffer.alloc(batchEntries * this.#pairs.slotSize)
+      this.#spare = Buffer.alloc(this.#pairs.slotSize)
+      this.#files = this.#object.attach('svc_net_files')
       // The first pass tells the kernel who the agent is and which ports are listened at; by these the second knows the
       // side of connections that are there already.
-      this.lookAtFiles()
-      for (const program of programs) this.object.attach(program)
-      this.globals.setUint32(bss.watching, 1, true)
-      this.lookAtFiles()
+      this.#lookAtFiles()
+      for (const program of programs) this.#object.attach(program)
+      this.#globals.setUint32(bss.watching, 1, true)
+      this.#lookAtFiles()
     } catch (error) {
-      this.object.close()
+      this.#object.close()
       throw error
     }
   }
@@ -108,108 +108,104 @@ export class NetworkProbe {
    * much time that takes.
    */
   collect(take: (pair: NetworkPair) => void, last = false): void {
-    if (this.closed) return
-    if (last) this.lookAtFiles()
-    this.looks++
-    for (const _ of this.batches(take));
+    if (this.#closed) return
+    if (last) this.#lookAtFiles()
+    this.#looks++
+    for (const _ of this.#batches(take));
   }
 
   /** The same, letting others have their turns; meanwhile `collect` may be called, and the probe be closed. */
   async collectInTurns(take: (pair: NetworkPair) => void): Promise<void> {
-    if (this.closed) return
-    if (performance.now() >= this.nextFilesMs) await this.runFiles()
-    if (this.closed) return
-    this.looks++
+    if (this.#closed) return
+    if (performance.now() >= this.#nextFilesMs) await this.#runFiles()
+    if (this.#closed) return
+    this.#looks++
     const turn = new Turn(workMs)
-    for (const _ of this.batches(take)) {
+    for (const _ of this.#batches(take)) {
       if (!turn.isOver) continue
       await turn.next()
-      if (this.closed) return
+      if (this.#closed) return
     }
   }
 
   /** Looks at all pairs, and at those without room: a batch with each step. */
-  private *batches(take: (pair: NetworkPair) => void): Generator<void> {
-    const { keys, values, pairs } = this
+  *#batches(take: (pair: NetworkPair) => void): Generator<void> {
+    const keys = this.#keys
+    const values = this.#values
+    const pairs = this.#pairs
     const cursor = batchCursor(pairs)
     while (!batchDone(cursor)) {
-      const n = this.native.mapReadBatch(pairs, cursor, keys, values, false)
-      for (let i = 0; i < n; i++) this.look(keys, i * svcNetKey.size, values, i * pairs.slotSize, take)
+      const n = this.#native.mapReadBatch(pairs, cursor, keys, values, false)
+      for (let i = 0; i < n; i++) this.#look(keys, i * svcNetKey.size, values, i * pairs.slotSize, take)
       yield
     }
-    const overflow = this.object.map('overflow')
-    this.native.mapLookup(overflow, Buffer.alloc(4), values)
-    this.look(noKey, 0, values, 0, take)
+    const overflow = this.#object.map('overflow')
+    this.#native.mapLookup(overflow, Buffer.alloc(4), values)
+    this.#look(noKey, 0, values, 0, take)
   }
 
   counters(): NetworkCounters {
-    const at = (offset: number) => Number(this.globals.getBigUint64(offset, true))
+    const at = (offset: number) => Number(this.#globals.getBigUint64(offset, true))
     return { overflowed: at(bss.overflowed), storage_full: at(bss.storageFull) }
   }
 
   /** Detaches and unloads. May be called again. */
   close(): void {
-    if (this.closed) return
-    this.closed = true
-    this.object.close()
+    if (this.#closed) return
+    this.#closed = true
+    this.#object.close()
   }
 
   /** Of the pairs that are known: as many as the kernel's table has. */
   get bytes(): number {
-    return this.known.size * knownBytes
+    return this.#known.size * knownBytes
   }
 
   /** How many pairs of a process are known. */
   sizeOf(pid: number): number {
     let pairs = 0
-    for (const id of this.known.keys()) if (keyOf(id).readUInt32LE(svcNetKey.pid) === pid) pairs++
+    for (const id of this.#known.keys()) if (keyOf(id).readUInt32LE(svcNetKey.pid) === pid) pairs++
     return pairs
   }
 
-  private lookAtFiles(): void {
+  #lookAtFiles(): void {
     const began = performance.now()
-    readIterator(this.native, this.files, 0)
-    this.rested(began)
+    readIterator(this.#native, this.#files, 0)
+    this.#rested(began)
   }
 
-  private async runFiles(): Promise<void> {
+  async #runFiles(): Promise<void> {
     const began = performance.now()
-    await runIterator(this.native, this.files)
-    this.rested(began)
+    await runIterator(this.#native, this.#files)
+    this.#rested(began)
   }
 
-  private rested(began: number): void {
+  #rested(began: number): void {
     const now = performance.now()
-    this.nextFilesMs = now + (now - began) * restShare
+    this.#nextFilesMs = now + (now - began) * restShare
   }
 
-  private look(
-    keys: Buffer,
-    keyAt: number,
-    values: Buffer,
-    at: number,
-    take: (pair: NetworkPair) => void,
-  ): void {
+  #look(keys: Buffer, keyAt: number, values: Buffer, at: number, take: (pair: NetworkPair) => void): void {
     const id = keys.toString('latin1', keyAt, keyAt + svcNetKey.size)
-    let known = this.known.get(id)
+    let known = this.#known.get(id)
     if (known === undefined) {
       known = { seen: new Float64Array(numbers), idle: 0, look: 0 }
-      this.known.set(id, known)
+      this.#known.set(id, known)
     }
     // A batch may show an element again where the table changes meanwhile.
-    if (known.look === this.looks) return
-    known.look = this.looks
-    if (!this.fill(known.seen, values, at)) {
-      if (keys !== noKey) this.rest(id, known)
+    if (known.look === this.#looks) return
+    known.look = this.#looks
+    if (!this.#fill(known.seen, values, at)) {
+      if (keys !== noKey) this.#rest(id, known)
       return
     }
     known.idle = 0
-    this.name(keys, keyAt, values, at)
-    take(this.pair)
+    this.#name(keys, keyAt, values, at)
+    take(this.#pair)
   }
 
   /** Sets the numbers of the pair to what is new. False: nothing is. */
-  private fill(seen: Float64Array, values: Buffer, at: number): boolean {
+  #fill(seen: Float64Array, values: Buffer, at: number): boolean {
     let changed = false
     const grown = (offset: number): number => {
       const total = i64(values, at + offset)
@@ -220,7 +216,7 @@ export class NetworkProbe {
       changed = true
       return change
     }
-    const { pair } = this
+    const pair = this.#pair
     pair.opened = grown(svcNetPair.opened)
     pair.openChange = grown(svcNetPair.open)
     pair.sent = grown(svcNetPair.sent)
@@ -238,47 +234,47 @@ export class NetworkProbe {
     return changed
   }
 
-  private name(keys: Buffer, keyAt: number, values: Buffer, at: number): void {
-    const { pair } = this
+  #name(keys: Buffer, keyAt: number, values: Buffer, at: number): void {
+    const pair = this.#pair
     pair.overflow = keys === noKey
     pair.pid = keys.readUInt32LE(keyAt + svcNetKey.pid)
     pair.netns = keys.readUInt32LE(keyAt + svcNetKey.netns)
     pair.server = keys[keyAt + svcNetKey.side] === server
     pair.port = keys.readUInt16LE(keyAt + svcNetKey.port)
-    pair.localAddress = pair.overflow ? '' : this.address(keys, keyAt + svcNetKey.localAddress)
-    pair.peerAddress = pair.overflow ? '' : this.address(keys, keyAt + svcNetKey.peerAddress)
+    pair.localAddress = pair.overflow ? '' : this.#address(keys, keyAt + svcNetKey.localAddress)
+    pair.peerAddress = pair.overflow ? '' : this.#address(keys, keyAt + svcNetKey.peerAddress)
     const from = at + svcNetPair.comm
     let end = from
     while (end < from + svcNetPair.commSize && values[end] !== 0) end++
-    pair.comm = this.words.intern(values, from, end)
+    pair.comm = this.#words.intern(values, from, end)
   }
 
   /** Lets go of a pair that did nothing for a while and has no connection. */
-  private rest(id: string, known: Known): void {
+  #rest(id: string, known: Known): void {
     if (known.seen[svcNetPair.open >> 3] !== 0 || ++known.idle < idleLooks) return
     // Looked at once more, as the others of its batch took their time.
     const key = keyOf(id)
-    if (this.native.mapLookup(this.pairs, key, this.spare)) {
-      for (let i = 0; i < numbers; i++) if (i64(this.spare, 8 * i) !== known.seen[i]) return
-      this.native.mapDelete(this.pairs, key)
-      this.release(this.spare.readUInt32LE(svcNetPair.owner))
+    if (this.#native.mapLookup(this.#pairs, key, this.#spare)) {
+      for (let i = 0; i < numbers; i++) if (i64(this.#spare, 8 * i) !== known.seen[i]) return
+      this.#native.mapDelete(this.#pairs, key)
+      this.#release(this.#spare.readUInt32LE(svcNetPair.owner))
     }
-    this.known.delete(id)
+    this.#known.delete(id)
   }
 
   /** A pair of an owner was deleted. The kernel counts at the same time. */
-  private release(owner: number): void {
-    const { counts } = this
+  #release(owner: number): void {
+    const counts = this.#counts
     for (const at of [bss.pairsUsed, bss.groupPairs + 4 * (owner >> ownerBits), bss.ownerPairs + 4 * owner])
       Atomics.sub(counts, at / 4, 1)
   }
 
-  private address(bytes: Buffer, at: number): string {
-    const raw = this.words.intern(bytes, at, at + 16)
-    let text = this.addresses.get(raw)
+  #address(bytes: Buffer, at: number): string {
+    const raw = this.#words.intern(bytes, at, at + 16)
+    let text = this.#addresses.get(raw)
     if (text === undefined) {
       text = ipText(bytes.subarray(at, at + 16))
-      this.addresses.set(raw, text)
+      this.#addresses.set(raw, text)
     }
     return text
   }

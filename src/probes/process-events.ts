@@ -67,111 +67,111 @@ export class ProcessEvents {
   told = 0
   /** Milliseconds since the start that this took, with what others do of what they are told. */
   busyMs = 0
-  private readonly native: Native
-  private readonly object: BpfObject
-  private readonly emit: (record: LogRecord) => void
-  private readonly onProcess: ((event: ProcessNews) => void) | undefined
-  private readonly ring: RingHandle
-  private readonly globals: DataView
-  private readonly timer: NodeJS.Timeout
-  private readonly bytes = Buffer.alloc(drainBytes)
-  private readonly record = new LogRecord()
-  private readonly words = small(new Interner({ slots: 1024, maxLength: 64 }))
+  readonly #native: Native
+  readonly #object: BpfObject
+  readonly #emit: (record: LogRecord) => void
+  readonly #onProcess: ((event: ProcessNews) => void) | undefined
+  readonly #ring: RingHandle
+  readonly #globals: DataView
+  readonly #timer: NodeJS.Timeout
+  readonly #bytes = Buffer.alloc(drainBytes)
+  readonly #record = new LogRecord()
+  readonly #words = small(new Interner({ slots: 1024, maxLength: 64 }))
   /** By process number. */
-  private readonly executables = small(new BoundedMap<number, string>(maxExecutables))
-  private readonly startUs: number
+  readonly #executables = small(new BoundedMap<number, string>(maxExecutables))
+  readonly #startUs: number
   /** Microseconds between the kernel's monotonic clock and the Unix epoch. */
-  private offsetUs = 0
-  private clockAt = 0
-  private lastUntold = 0
-  private draining = false
-  private closed = false
+  #offsetUs = 0
+  #clockAt = 0
+  #lastUntold = 0
+  #draining = false
+  #closed = false
 
   /** Loads and attaches. Throws where the kernel refuses; nothing of it stays in the kernel then. */
   constructor(native: Native, { maxPerSecond = 1_000, emit, onProcess }: ProcessEventsOptions) {
-    this.native = native
-    this.emit = emit
-    this.onProcess = onProcess
+    this.#native = native
+    this.#emit = emit
+    this.#onProcess = onProcess
     const { object } = loadObject(native, 'process', { optional: oomPrograms })
-    this.object = object
+    this.#object = object
     let ring: RingHandle | undefined
     try {
-      this.globals = new DataView(native.mapView(this.object.map('.bss')))
+      this.#globals = new DataView(native.mapView(this.#object.map('.bss')))
       this.limit(maxPerSecond)
-      ring = native.ringOpen(this.object.map('ring'))
-      this.ring = ring
-      this.setClock()
-      this.startUs = native.clock().realtimeUs
-      for (const program of programs) this.object.attach(program)
-      const oom = oomPrograms.find(program => !this.object.leftOut.has(program))
-      if (oom !== undefined) this.object.attach(oom)
-      this.timer = setInterval(() => this.drain(), drainMs)
-      this.timer.unref()
+      ring = native.ringOpen(this.#object.map('ring'))
+      this.#ring = ring
+      this.#setClock()
+      this.#startUs = native.clock().realtimeUs
+      for (const program of programs) this.#object.attach(program)
+      const oom = oomPrograms.find(program => !this.#object.leftOut.has(program))
+      if (oom !== undefined) this.#object.attach(oom)
+      this.#timer = setInterval(() => this.drain(), drainMs)
+      this.#timer.unref()
     } catch (fault) {
       if (ring !== undefined) native.ringClose(ring)
-      this.object.close()
+      this.#object.close()
       throw fault
     }
   }
 
   /** Programs that the kernel refused, with its reasons: of the two for `oom_kill` it may take one only. */
   get leftOut(): ReadonlyMap<string, string> {
-    return this.object.leftOut
+    return this.#object.leftOut
   }
 
   /** Events that become records from now on, a second; the others are only counted. */
   limit(maxPerSecond: number): void {
-    if (!this.closed) this.globals.setUint32(bss.eventsMax, maxPerSecond, true)
+    if (!this.#closed) this.#globals.setUint32(bss.eventsMax, maxPerSecond, true)
   }
 
   /** Makes records of all events that wait. Asked for by who takes a record, it does nothing. */
   drain(): void {
-    if (this.closed || this.draining) return
-    if (performance.now() - this.clockAt > clockMs) this.setClock()
-    this.draining = true
+    if (this.#closed || this.#draining) return
+    if (performance.now() - this.#clockAt > clockMs) this.#setClock()
+    this.#draining = true
     const beganMs = performance.now()
     try {
       for (;;) {
-        const length = this.native.ringDrain(this.ring, this.bytes)
+        const length = this.#native.ringDrain(this.#ring, this.#bytes)
         if (length === 0) return
         for (let at = 0; at < length; ) {
-          const size = this.bytes.readUInt32LE(at)
-          if (size >= svcProcessEvent.size) this.read(at + 8)
+          const size = this.#bytes.readUInt32LE(at)
+          if (size >= svcProcessEvent.size) this.#read(at + 8)
           at += 8 + ((size + 7) & ~7)
         }
       }
     } finally {
-      this.draining = false
+      this.#draining = false
       this.busyMs += performance.now() - beganMs
     }
   }
 
   /** Events that were only counted: more than were asked for, or no room. */
   get untold(): number {
-    if (this.closed) return this.lastUntold
+    if (this.#closed) return this.#lastUntold
     let all = 0
-    for (let i = 0; i < svcProcessKind.length; i++) all += this.number(bss.untold + 8 * i)
+    for (let i = 0; i < svcProcessKind.length; i++) all += this.#number(bss.untold + 8 * i)
     return all
   }
 
   counts(): ProcessCounts {
     const exits = new Map<string, number>()
     for (let i = 0; i * 8 < bss.exitsSize; i++) {
-      const times = this.number(bss.exits + 8 * i)
+      const times = this.#number(bss.exits + 8 * i)
       if (times > 0) exits.set(i === 0 ? 'success' : i === 1 ? 'error' : signalName(i - 1), times)
     }
     return {
-      starts: this.number(bss.starts),
-      execs: this.number(bss.execs),
-      oomKills: this.number(bss.oomKills),
+      starts: this.#number(bss.starts),
+      execs: this.#number(bss.execs),
+      oomKills: this.#number(bss.oomKills),
       exits,
     }
   }
 
   /** The counts at `timeUs` (microseconds since the Unix epoch), for the host's resource. */
   metrics(timeUs: number): Metric[] {
-    if (this.closed) return []
-    const { startUs } = this
+    if (this.#closed) return []
+    const startUs = this.#startUs
     const { starts, execs, oomKills, exits } = this.counts()
     const point = (attributes: Attributes, value: number): NumberPoint => ({
       attributes,
@@ -190,30 +190,31 @@ export class ProcessEvents {
 
   /** Detaches, makes records of what waits, and unloads. May be called again. */
   close(): void {
-    if (this.closed) return
-    clearInterval(this.timer)
-    for (const program of [...programs, ...oomPrograms]) this.object.detach(program)
+    if (this.#closed) return
+    clearInterval(this.#timer)
+    for (const program of [...programs, ...oomPrograms]) this.#object.detach(program)
     this.drain()
-    this.lastUntold = this.untold
-    this.closed = true
-    this.native.ringClose(this.ring)
-    this.object.close()
+    this.#lastUntold = this.untold
+    this.#closed = true
+    this.#native.ringClose(this.#ring)
+    this.#object.close()
   }
 
-  private setClock(): void {
-    const { monotonicNs, realtimeUs } = this.native.clock()
-    this.offsetUs = realtimeUs - monotonicNs / 1000
-    this.clockAt = performance.now()
+  #setClock(): void {
+    const { monotonicNs, realtimeUs } = this.#native.clock()
+    this.#offsetUs = realtimeUs - monotonicNs / 1000
+    this.#clockAt = performance.now()
   }
 
-  private number(at: number): number {
-    return this.globals.getUint32(at, true) + this.globals.getUint32(at + 4, true) * twoTo32
+  #number(at: number): number {
+    return this.#globals.getUint32(at, true) + this.#globals.getUint32(at + 4, true) * twoTo32
   }
 
-  private read(at: number): void {
-    const { bytes, record } = this
+  #read(at: number): void {
+    const bytes = this.#bytes
+    const record = this.#record
     const timeNs = u64(bytes, at + svcProcessEvent.timeNs)
-    record.timeUs = timeNs / 1000 + this.offsetUs
+    record.timeUs = timeNs / 1000 + this.#offsetUs
     record.observedUs = record.timeUs
     record.droppedAttributes = 0
     record.attributes.clear()
@@ -221,48 +222,50 @@ export class ProcessEvents {
     record.attributes.add('process.pid', pid)
     switch (svcProcessKind[bytes.readUInt32LE(at + svcProcessEvent.kind)]) {
       case 'exec':
-        this.exec(at, pid)
+        this.#exec(at, pid)
         break
       case 'exit':
-        this.exit(at, pid, timeNs)
+        this.#exit(at, pid, timeNs)
         break
       case 'oom_kill':
-        this.oomKill(at, pid)
+        this.#oomKill(at, pid)
         break
       default:
         return
     }
     this.told++
-    this.emit(record)
+    this.#emit(record)
   }
 
-  private exec(at: number, pid: number): void {
-    const { bytes, record } = this
+  #exec(at: number, pid: number): void {
+    const bytes = this.#bytes
+    const record = this.#record
     const from = at + svcProcessEvent.path
     const length = Math.min(bytes.readUInt16LE(at + svcProcessEvent.pathLength), svcProcessEvent.pathSize)
     const path = utf8Text(bytes, from, from + length)
-    this.executables.set(pid, path)
-    this.notice('exec', at, pid, path)
-    this.severity(info)
+    this.#executables.set(pid, path)
+    this.#notice('exec', at, pid, path)
+    this.#severity(info)
     record.eventName = 'svc.process.exec'
     record.body = `process ${pid} runs ${path}`
-    this.describe(at, path)
+    this.#describe(at, path)
   }
 
-  private exit(at: number, pid: number, timeNs: number): void {
-    const { bytes, record } = this
+  #exit(at: number, pid: number, timeNs: number): void {
+    const bytes = this.#bytes
+    const record = this.#record
     const status = bytes.readUInt32LE(at + svcProcessEvent.status)
     const signal = status & 0x7f
     const code = (status >> 8) & 0xff
     const oomKilled = bytes[at + svcProcessEvent.oomKilled] !== 0
-    const path = this.executables.get(pid) ?? ''
-    this.executables.delete(pid)
-    this.notice('exit', at, pid, path)
-    this.severity(signal === 0 ? info : warn)
+    const path = this.#executables.get(pid) ?? ''
+    this.#executables.delete(pid)
+    this.#notice('exit', at, pid, path)
+    this.#severity(signal === 0 ? info : warn)
     record.eventName = 'svc.process.exit'
-    this.describe(at, path)
+    this.#describe(at, path)
     const { attributes } = record
-    const name = this.nameOf(at, path)
+    const name = this.#nameOf(at, path)
     if (signal === 0) {
       record.body = `process ${pid} (${name}) exited with code ${code}`
       attributes.add('process.exit.code', code)
@@ -278,47 +281,48 @@ export class ProcessEvents {
     if (startNs > 0 && startNs <= timeNs) attributes.add('svc.process.lifetime', (timeNs - startNs) / 1e9)
   }
 
-  private oomKill(at: number, pid: number): void {
-    const { record } = this
-    const path = this.executables.get(pid) ?? ''
-    const name = this.nameOf(at, path)
-    this.severity(error)
+  #oomKill(at: number, pid: number): void {
+    const record = this.#record
+    const path = this.#executables.get(pid) ?? ''
+    const name = this.#nameOf(at, path)
+    this.#severity(error)
     record.eventName = 'svc.process.oom_kill'
     record.body = `the kernel killed process ${pid} (${name}): out of memory`
     if (name !== '') record.attributes.add('process.executable.name', name)
     if (path !== '') record.attributes.add('process.executable.path', path)
   }
 
-  private notice(kind: 'exec' | 'exit', at: number, pid: number, path: string): void {
-    const { bytes } = this
-    this.onProcess?.({
+  #notice(kind: 'exec' | 'exit', at: number, pid: number, path: string): void {
+    const bytes = this.#bytes
+    this.#onProcess?.({
       kind,
       pid,
       start: Math.floor(u64(bytes, at + svcProcessEvent.bootNs) / tickNs),
       parent: bytes.readUInt32LE(at + svcProcessEvent.parent),
       user: bytes.readUInt32LE(at + svcProcessEvent.uid),
       path,
-      comm: this.text(at + svcProcessEvent.comm, svcProcessEvent.commSize),
-      cgroupNames: this.groupNames(at),
+      comm: this.#text(at + svcProcessEvent.comm, svcProcessEvent.commSize),
+      cgroupNames: this.#groupNames(at),
     })
   }
 
-  private groupNames(at: number): readonly string[] {
-    const group = this.text(at + svcProcessEvent.group, svcProcessEvent.groupSize)
-    return group === '' ? noNames : [group, this.text(at + svcProcessEvent.above, svcProcessEvent.aboveSize)]
+  #groupNames(at: number): readonly string[] {
+    const group = this.#text(at + svcProcessEvent.group, svcProcessEvent.groupSize)
+    return group === '' ? noNames : [group, this.#text(at + svcProcessEvent.above, svcProcessEvent.aboveSize)]
   }
 
-  private severity({ severity, text }: { severity: number; text: string }): void {
-    this.record.severity = severity
-    this.record.severityText = text
+  #severity({ severity, text }: { severity: number; text: string }): void {
+    this.#record.severity = severity
+    this.#record.severityText = text
   }
 
-  private describe(at: number, path: string): void {
-    const { bytes, record } = this
+  #describe(at: number, path: string): void {
+    const bytes = this.#bytes
+    const record = this.#record
     const { attributes } = record
     attributes.add('process.parent_pid', bytes.readUInt32LE(at + svcProcessEvent.parent))
     attributes.add('process.real_user.id', bytes.readUInt32LE(at + svcProcessEvent.uid))
-    const name = this.nameOf(at, path)
+    const name = this.#nameOf(at, path)
     if (name !== '') attributes.add('process.executable.name', name)
     if (path !== '') attributes.add('process.executable.path', path)
     const cgroup = u64(bytes, at + svcProcessEvent.cgroup)
@@ -326,18 +330,18 @@ export class ProcessEvents {
   }
 
   /** The name of the executable's file, or else the kernel's short name of the process. */
-  private nameOf(at: number, path: string): string {
+  #nameOf(at: number, path: string): string {
     const name = path.slice(path.lastIndexOf('/') + 1)
     if (name !== '') return name
-    return this.text(at + svcProcessEvent.comm, svcProcessEvent.commSize)
+    return this.#text(at + svcProcessEvent.comm, svcProcessEvent.commSize)
   }
 
   /** What stands before the first zero. */
-  private text(from: number, size: number): string {
-    const { bytes } = this
+  #text(from: number, size: number): string {
+    const bytes = this.#bytes
     let end = from
     while (end < from + size && bytes[end] !== 0) end++
-    return this.words.intern(bytes, from, end)
+    return this.#words.intern(bytes, from, end)
   }
 }
 

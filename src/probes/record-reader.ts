@@ -22,20 +22,20 @@ const flag = { received: 1, joined: 2, closed: 4, tls: 8, blocking: 16, server: 
  * nothing once it is warm.
  */
 export class RecordReader {
-  private readonly words = small(new Interner({ slots: 1024, maxLength: 64 }))
-  private readonly addresses = small(new BoundedMap<string, string>(4096))
+  readonly #words = small(new Interner({ slots: 1024, maxLength: 64 }))
+  readonly #addresses = small(new BoundedMap<string, string>(4096))
   /** Request heads of what was only counted, by method and minor version. */
-  private readonly heads = new Map<number, Buffer>()
+  readonly #heads = new Map<number, Buffer>()
   /** Filled by each record, and by each key. */
-  private readonly operation = new Operation(new Connection(), new CapturedHead())
-  private readonly common = new Operation(new Connection(), new CapturedHead())
+  readonly #operation = new Operation(new Connection(), new CapturedHead())
+  readonly #common = new Operation(new Connection(), new CapturedHead())
 
   /**
    * Reads the record at byte `at` of `bytes` (a multiple of 8). `words32` and `words16` are views of the same memory from
    * its first byte. The operation is valid until the next.
    */
   record(bytes: Buffer, words32: Uint32Array, words16: Uint16Array, at: number): Operation {
-    const { operation } = this
+    const operation = this.#operation
     const w = at >>> 2
     const h = at >>> 1
     const requestHead = words32[w + (svcRecord.requestHead >> 2)]!
@@ -44,9 +44,9 @@ export class RecordReader {
     connection.protocol = 'http1'
     connection.server = bytes[at + svcRecord.side] === server
     connection.pid = words32[w + (svcRecord.pid >> 2)]!
-    connection.comm = this.text(bytes, at + svcRecord.comm, svcRecord.commSize)
-    connection.localAddress = this.address(bytes, at + svcRecord.localAddress)
-    connection.peerAddress = this.address(bytes, at + svcRecord.peerAddress)
+    connection.comm = this.#text(bytes, at + svcRecord.comm, svcRecord.commSize)
+    connection.localAddress = this.#address(bytes, at + svcRecord.localAddress)
+    connection.peerAddress = this.#address(bytes, at + svcRecord.peerAddress)
     connection.localPort = words16[h + (svcRecord.localPort >> 1)]!
     connection.peerPort = words16[h + (svcRecord.peerPort >> 1)]!
     connection.doubt = bytes[at + svcRecord.doubt] !== 0
@@ -112,59 +112,59 @@ export class RecordReader {
     segment.pid = words32[w + (svcSegment.pid >> 2)]!
     segment.tid = words32[w + (svcSegment.tid >> 2)]!
     segment.served = requestAt(segment.tid, words32[w + (svcSegment.served >> 2)]!)
-    segment.comm = this.text(bytes, at + svcSegment.comm, svcSegment.commSize)
+    segment.comm = this.#text(bytes, at + svcSegment.comm, svcSegment.commSize)
     segment.cgroup =
       words32[w + (svcSegment.cgroup >> 2)]! + words32[w + (svcSegment.cgroup >> 2) + 1]! * twoTo32
-    segment.localAddress = this.address(bytes, at + svcSegment.localAddress)
-    segment.peerAddress = this.address(bytes, at + svcSegment.peerAddress)
+    segment.localAddress = this.#address(bytes, at + svcSegment.localAddress)
+    segment.peerAddress = this.#address(bytes, at + svcSegment.peerAddress)
     segment.localPort = words16[h + (svcSegment.localPort >> 1)]!
     segment.peerPort = words16[h + (svcSegment.peerPort >> 1)]!
   }
 
   /** Reads a key of `red`: what the operations that were counted have in common, and zero for all else. Valid until the next. */
   counted(key: Buffer): Operation {
-    const { common: operation } = this
+    const operation = this.#common
     const { connection, head } = operation
     const isServer = key[svcRedKey.side] === server
     const port = key.readUInt16LE(svcRedKey.port)
     connection.protocol = svcProtocol[key[svcRedKey.protocol]!] ?? ''
     connection.server = isServer
     connection.pid = key.readUInt32LE(svcRedKey.pid)
-    connection.comm = this.text(key, svcRedKey.comm, svcRedKey.commSize)
-    connection.peerAddress = isServer ? '' : this.address(key, svcRedKey.peerAddress)
+    connection.comm = this.#text(key, svcRedKey.comm, svcRedKey.commSize)
+    connection.peerAddress = isServer ? '' : this.#address(key, svcRedKey.peerAddress)
     connection.localPort = isServer ? port : 0
     connection.peerPort = isServer ? 0 : port
     operation.status = key.readUInt16LE(svcRedKey.status)
     operation.aborted = key[svcRedKey.aborted] !== 0
     operation.errno = key.readUInt16LE(svcRedKey.error)
     head.bytes =
-      connection.protocol === 'http1' ? this.headOf(key[svcRedKey.method]!, key[svcRedKey.minor]!) : noBytes
+      connection.protocol === 'http1' ? this.#headOf(key[svcRedKey.method]!, key[svcRedKey.minor]!) : noBytes
     head.end = head.bytes.length
     return operation
   }
 
-  private headOf(method: number, minor: number): Buffer {
+  #headOf(method: number, minor: number): Buffer {
     const id = method * 256 + minor
-    let head = this.heads.get(id)
+    let head = this.#heads.get(id)
     if (head === undefined) {
       head = Buffer.from(`${(svcMethod[method] ?? 'other').toUpperCase()} * HTTP/1.${minor}\r\n\r\n`)
-      this.heads.set(id, head)
+      this.#heads.set(id, head)
     }
     return head
   }
 
-  private text(bytes: Buffer, from: number, size: number): string {
+  #text(bytes: Buffer, from: number, size: number): string {
     let end = from
     while (end < from + size && bytes[end] !== 0) end++
-    return this.words.intern(bytes, from, end)
+    return this.#words.intern(bytes, from, end)
   }
 
-  private address(bytes: Buffer, at: number): string {
-    const raw = this.words.intern(bytes, at, at + 16)
-    let text = this.addresses.get(raw)
+  #address(bytes: Buffer, at: number): string {
+    const raw = this.#words.intern(bytes, at, at + 16)
+    let text = this.#addresses.get(raw)
     if (text === undefined) {
       text = ipText(bytes.subarray(at, at + 16))
-      this.addresses.set(raw, text)
+      this.#addresses.set(raw, text)
     }
     return text
   }

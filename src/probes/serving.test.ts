@@ -58,17 +58,17 @@ class Watch {
   /** Of calls inside TLS: the number of what was received, and of what the answer says was worked on. */
   readonly calls: { readonly received: boolean; readonly number: number }[] = []
   readonly capture: SocketCapture
-  private readonly native = nativeOrThrow()
-  private readonly server: Program
-  private readonly object: BpfObject
-  private readonly link: LinkHandle
-  private timer: NodeJS.Timeout | undefined
+  readonly #native = nativeOrThrow()
+  readonly #server: Program
+  readonly #object: BpfObject
+  readonly #link: LinkHandle
+  #timer: NodeJS.Timeout | undefined
 
   constructor(server: Program, trackRequests = true) {
-    this.server = server
+    this.#server = server
     const ignore = () => {}
     this.capture = new SocketCapture(
-      this.native,
+      this.#native,
       sock,
       {
         ringBytes: 1 << 20,
@@ -89,7 +89,7 @@ class Watch {
         thread: ignore,
         counted: ignore,
         skipped: () => {},
-        end: each => this.end(each),
+        end: each => this.#end(each),
         segment: ({ server, received, closed, tid, timeNs, served }) => {
           if (server && !closed)
             this.calls.push({ received, number: received ? requestNumber(tid, timeNs) : served })
@@ -97,27 +97,27 @@ class Watch {
       },
     )
     this.capture.trackRequests(trackRequests)
-    this.object = BpfObject.load(this.native, reader, {
+    this.#object = BpfObject.load(this.#native, reader, {
       name: 'served',
-      prepare: handle => this.native.objectReuseMap(handle, 'requests', this.capture.requests),
+      prepare: handle => this.#native.objectReuseMap(handle, 'requests', this.capture.requests),
     })
     const bss = readBtf(reader).sections.find(({ name }) => name === '.bss')!
     const { offset } = bss.fields.find(({ name }) => name === 'target_pid')!
-    new Uint32Array(this.native.mapView(this.object.map('.bss')), offset, 1)[0] = server.pid
-    this.link = this.object.attach('svc_served_all')
+    new Uint32Array(this.#native.mapView(this.#object.map('.bss')), offset, 1)[0] = server.pid
+    this.#link = this.#object.attach('svc_served_all')
   }
 
   /** Looks every few milliseconds until it is told to stop. */
   look(): void {
-    clearInterval(this.timer)
-    this.timer = setInterval(() => this.glance(), 3)
+    clearInterval(this.#timer)
+    this.#timer = setInterval(() => this.glance(), 3)
   }
 
   /** What threads of the server work on now. */
   glance(): Sight[] {
-    const fromNs = this.native.clock().monotonicNs
-    const { bytes } = readIterator(this.native, this.link, 65_536)
-    const toNs = this.native.clock().monotonicNs
+    const fromNs = this.#native.clock().monotonicNs
+    const { bytes } = readIterator(this.#native, this.#link, 65_536)
+    const toNs = this.#native.clock().monotonicNs
     const seen: Sight[] = []
     for (let at = 0; at < bytes.length; at += 16)
       seen.push({
@@ -142,13 +142,13 @@ class Watch {
   }
 
   async close(): Promise<void> {
-    clearInterval(this.timer)
-    this.object.close()
+    clearInterval(this.#timer)
+    this.#object.close()
     this.capture.close()
-    await this.server.close()
+    await this.#server.close()
   }
 
-  private end({ connection, head, startNs, tid, sampled }: Operation): void {
+  #end({ connection, head, startNs, tid, sampled }: Operation): void {
     if (!connection.server) return
     const path = head.bytes.toString('latin1', head.start, head.end).split(' ')[1]!
     this.ended.push({ path, number: requestNumber(tid, startNs), tid, sampled })

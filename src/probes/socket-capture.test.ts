@@ -48,7 +48,7 @@ class Seen {
     assert.equal(serverPort, peers.port)
     assert.ok(operation.endNs > operation.startNs && operation.durationNs > 0)
     assert.deepEqual([operation.requestBodyBytes, operation.responseBodyBytes], [0, 5])
-    this.add(server, status, 1)
+    this.#add(server, status, 1)
   }
 
   count({ connection, status }: Operation, count: number, sumNs: number, buckets: ArrayLike<number>): void {
@@ -61,10 +61,10 @@ class Seen {
     )
     assert.ok(sumNs >= 0)
     this.counted += count
-    this.add(server, status, count)
+    this.#add(server, status, count)
   }
 
-  private add(ofServer: boolean, status: number, count: number): void {
+  #add(ofServer: boolean, status: number, count: number): void {
     const key = `${ofServer ? 'server' : 'client'} ${status}`
     this.counts.set(key, (this.counts.get(key) ?? 0) + count)
   }

@@ -75,37 +75,37 @@ export class SocketCapture implements Capture {
   /** Number of this process as the kernel side knows it: another than `process.pid` in a pid namespace of its own. */
   readonly selfPid: number
   readonly requests: MapHandle
-  private readonly native: Native
-  private readonly object: BpfObject
-  private readonly sink: CaptureSink
-  private readonly clock: WallClock | undefined
-  private readonly ring: RingHandle
-  private readonly turns: DrainTurns
-  private readonly reader = new RecordReader()
-  private readonly piece = new Segment()
-  private readonly bytes = Buffer.from(new ArrayBuffer(drainBytes))
-  private readonly words32 = new Uint32Array(this.bytes.buffer)
-  private readonly words16 = new Uint16Array(this.bytes.buffer)
+  readonly #native: Native
+  readonly #object: BpfObject
+  readonly #sink: CaptureSink
+  readonly #clock: WallClock | undefined
+  readonly #ring: RingHandle
+  readonly #turns: DrainTurns
+  readonly #reader = new RecordReader()
+  readonly #piece = new Segment()
+  readonly #bytes = Buffer.from(new ArrayBuffer(drainBytes))
+  readonly #words32 = new Uint32Array(this.#bytes.buffer)
+  readonly #words16 = new Uint16Array(this.#bytes.buffer)
   /** The programs' variables. */
-  private readonly globals: ArrayBuffer
-  private readonly counted = new Map<string, Counted>()
-  private readonly buckets = new Float64Array(svcRed.bucketsSize / 8)
-  private attached: readonly string[] = []
-  private clockAt = 0
-  private lastBacklog: Backlog | undefined
-  private lastCounters: Record<CaptureCounter, number> | undefined
-  private detached = false
-  private closed = false
+  readonly #globals: ArrayBuffer
+  readonly #counted = new Map<string, Counted>()
+  readonly #buckets = new Float64Array(svcRed.bucketsSize / 8)
+  #attached: readonly string[] = []
+  #clockAt = 0
+  #lastBacklog: Backlog | undefined
+  #lastCounters: Record<CaptureCounter, number> | undefined
+  #detached = false
+  #closed = false
 
   /**
    * Loads and attaches. Throws where the kernel refuses (`LoadError`, or an error of the native boundary); nothing of
    * it stays in the kernel then.
    */
   constructor(native: Native, backend: CaptureBackend, options: CaptureOptions, sink: CaptureSink) {
-    this.native = native
+    this.#native = native
     this.backend = backend
-    this.sink = sink
-    this.clock = options.clock
+    this.#sink = sink
+    this.#clock = options.clock
     const file = backend.objectFor(options.captureBytes)
     const path = file && findAsset(file)
     if (!path) {
@@ -118,94 +118,94 @@ export class SocketCapture implements Capture {
     } catch {
       // Only kernels before 5.11 count maps against the limit; they will say so when they refuse one.
     }
-    this.object = BpfObject.load(native, readFileSync(path), {
+    this.#object = BpfObject.load(native, readFileSync(path), {
       name: backend.name,
-      prepare: object => this.prepare(object, options),
+      prepare: object => this.#prepare(object, options),
     })
     let ring: RingHandle | undefined
     try {
-      this.setClock()
-      this.requests = this.object.map('requests')
+      this.#setClock()
+      this.requests = this.#object.map('requests')
       const { bss } = backend.layout
-      const globals = native.mapView(this.object.map('.bss'))
-      this.globals = globals
+      const globals = native.mapView(this.#object.map('.bss'))
+      this.#globals = globals
       new Uint32Array(globals, bss.protocolsEnabled, 1)[0] = protocolBits(options.protocols)
       this.apply(options)
-      const ringMap = this.object.map('ring')
+      const ringMap = this.#object.map('ring')
       ring = native.ringOpen(ringMap)
       native.ringAbsorb(ring, options.backlogBytes)
-      this.ring = ring
+      this.#ring = ring
       this.ringSize = ring.size
       // The first pass tells the kernel who the agent is, so that it never sees itself; the second finds the sockets
       // that were opened between it and the attachment.
-      this.bootstrap()
+      this.#bootstrap()
       this.selfPid = new Uint32Array(globals, bss.selfPid, 1)[0]!
-      for (const program of this.attached) this.object.attach(program)
-      this.socketsFound = this.bootstrap()
-      this.turns = new DrainTurns(() => this.batch())
+      for (const program of this.#attached) this.#object.attach(program)
+      this.socketsFound = this.#bootstrap()
+      this.#turns = new DrainTurns(() => this.#batch())
     } catch (error) {
       if (ring !== undefined) native.ringClose(ring)
-      this.object.close()
+      this.#object.close()
       throw error
     }
   }
 
   drain(): void {
-    this.turns.run()
+    this.#turns.run()
   }
 
   readonly hasBudget = true
 
   get busyMs(): number {
-    return this.turns.busyMs
+    return this.#turns.busyMs
   }
 
   settled(mostMs: number): Promise<void> {
-    return this.turns.settled(mostMs)
+    return this.#turns.settled(mostMs)
   }
 
   get sinceDrainMs(): number {
-    return this.detached ? 0 : this.turns.sinceMs
+    return this.#detached ? 0 : this.#turns.sinceMs
   }
 
   get reachedMs(): number {
-    return this.turns.reachedMs
+    return this.#turns.reachedMs
   }
 
   get reachedNs(): number {
-    return this.turns.reachedNs
+    return this.#turns.reachedNs
   }
 
   get backlog(): Backlog {
-    return this.lastBacklog ?? this.native.ringCounters(this.ring)
+    return this.#lastBacklog ?? this.#native.ringCounters(this.#ring)
   }
 
   limitBacklog(bytes: number): void {
-    if (!this.closed) this.native.ringAbsorb(this.ring, bytes)
+    if (!this.#closed) this.#native.ringAbsorb(this.#ring, bytes)
   }
 
   collect(): void {
-    if (this.closed) return
-    this.turns.run(collectMs)
-    const map = this.object.map('red')
+    if (this.#closed) return
+    this.#turns.run(collectMs)
+    const map = this.#object.map('red')
     const keys = Buffer.alloc(batchEntries * svcRedKey.size)
     const values = Buffer.alloc(batchEntries * map.slotSize)
     const cursor = batchCursor(map)
     while (!batchDone(cursor)) {
-      const n = this.native.mapReadBatch(map, cursor, keys, values, false)
+      const n = this.#native.mapReadBatch(map, cursor, keys, values, false)
       for (let i = 0; i < n; i++) {
         const key = keys.subarray(i * svcRedKey.size, (i + 1) * svcRedKey.size)
-        this.countedOf(map, key, values.subarray(i * map.slotSize, (i + 1) * map.slotSize))
+        this.#countedOf(map, key, values.subarray(i * map.slotSize, (i + 1) * map.slotSize))
       }
     }
   }
 
   /** What the kernel side counted, over all CPUs. After the end: what it had counted then. */
   counters(): Record<CaptureCounter, number> {
-    if (this.lastCounters !== undefined) return this.lastCounters
-    const map = this.object.map('counters')
+    if (this.#lastCounters !== undefined) return this.#lastCounters
+    const map = this.#object.map('counters')
     const value = Buffer.alloc(map.slotSize)
-    this.native.mapLookup(map, Buffer.alloc(4), value)
+    this.#native.mapLookup(map, Buffer.alloc(4), value)
     const counters = {} as Record<CaptureCounter, number>
     for (const [index, name] of svcCounter.entries()) {
       let total = 0
@@ -221,7 +221,7 @@ export class SocketCapture implements Capture {
    */
   apply(rules: CaptureRules): void {
     const { bss } = this.backend.layout
-    const { globals } = this
+    const globals = this.#globals
     const { maxPerSecond } = rules
     if (maxPerSecond > 0) {
       // Before the bound itself: where there was none, it must not hold without its burst.
@@ -245,66 +245,71 @@ export class SocketCapture implements Capture {
 
   /** What connection is not what it was taken for: its bytes are no longer passed on. */
   refuse(connection: number): void {
-    if (this.closed) return
+    if (this.#closed) return
     const key = Buffer.alloc(8)
     key.writeBigUInt64LE(BigInt(connection))
-    this.native.mapUpdate(this.object.map('refused'), key, new Uint8Array(1), 0)
+    this.#native.mapUpdate(this.#object.map('refused'), key, new Uint8Array(1), 0)
   }
 
   trackRequests(on: boolean): void {
-    put(new Uint8Array(this.globals, this.backend.layout.bss.trackRequests, 1), Number(on))
+    put(new Uint8Array(this.#globals, this.backend.layout.bss.trackRequests, 1), Number(on))
   }
 
   /** Reads inside TLS from now on, until it is closed. */
   tls(options: TlsOptions): TlsProbes {
-    const attached = new Uint32Array(this.globals, sockBss.tlsAttached, 1)
+    const attached = new Uint32Array(this.#globals, sockBss.tlsAttached, 1)
     const setAttached = (on: boolean) => {
       attached[0] = on ? 1 : 0
     }
-    return new TlsProbes(this.object, { ...options, programs: oneForAll, selfPid: this.selfPid, setAttached })
+    return new TlsProbes(this.#object, {
+      ...options,
+      programs: oneForAll,
+      selfPid: this.selfPid,
+      setAttached,
+    })
   }
 
   /** Detaches, and hands on all records. What was counted can still be collected. */
   detach(): void {
-    if (this.detached) return
-    this.detached = true
-    this.turns.stop()
-    for (const program of this.attached) this.object.detach(program)
+    if (this.#detached) return
+    this.#detached = true
+    this.#turns.stop()
+    for (const program of this.#attached) this.#object.detach(program)
     const endMs = performance.now() + lastMs
-    while (this.batch() !== 0 && performance.now() < endMs);
-    this.skip()
+    while (this.#batch() !== 0 && performance.now() < endMs);
+    this.#skip()
   }
 
   /** Detaches and unloads. May be called again. */
   close(): void {
-    if (this.closed) return
+    if (this.#closed) return
     this.detach()
-    this.lastCounters = this.counters()
-    this.lastBacklog = this.backlog
-    this.closed = true
-    this.native.ringClose(this.ring)
-    this.object.close()
+    this.#lastCounters = this.counters()
+    this.#lastBacklog = this.backlog
+    this.#closed = true
+    this.#native.ringClose(this.#ring)
+    this.#object.close()
   }
 
-  private prepare(object: ObjectHandle, options: CaptureOptions): void {
+  #prepare(object: ObjectHandle, options: CaptureOptions): void {
     const { again, layout, programs } = this.backend
     const { rodata } = layout
     const twice = maySkip(options.kernel)
-    this.attached = twice ? [...programs, ...again] : programs
-    for (const map of ['scratch', 'parts']) this.native.objectSetMaxEntries(object, map, twice ? 6 : 4)
-    for (const program of again) this.native.objectSetAutoload(object, program, twice)
-    this.native.objectSetData(object, '.rodata', rodata.callsComeTwice, Uint8Array.of(Number(twice)))
-    this.native.objectSetMaxEntries(object, 'ring', options.ringBytes)
-    for (const program of this.backend.uprobes) this.native.uprobePrepare(object, program)
+    this.#attached = twice ? [...programs, ...again] : programs
+    for (const map of ['scratch', 'parts']) this.#native.objectSetMaxEntries(object, map, twice ? 6 : 4)
+    for (const program of again) this.#native.objectSetAutoload(object, program, twice)
+    this.#native.objectSetData(object, '.rodata', rodata.callsComeTwice, Uint8Array.of(Number(twice)))
+    this.#native.objectSetMaxEntries(object, 'ring', options.ringBytes)
+    for (const program of this.backend.uprobes) this.#native.uprobePrepare(object, program)
     const set = (offset: number, size: 4 | 8, value: number) => {
       const bytes = Buffer.alloc(size)
       if (size === 8) bytes.writeBigUInt64LE(BigInt(Math.round(value)))
       else bytes.writeUIntLE(value, 0, size)
-      this.native.objectSetData(object, '.rodata', offset, bytes)
+      this.#native.objectSetData(object, '.rodata', offset, bytes)
     }
     set(rodata.captureBytes, 4, options.captureBytes)
     set(rodata.ringWakeupBytes, 8, options.ringBytes / 4)
-    this.native.objectSetData(object, '.rodata', rodata.ownerSeeds, randomBytes(rodata.ownerSeedsSize))
+    this.#native.objectSetData(object, '.rodata', rodata.ownerSeeds, randomBytes(rodata.ownerSeedsSize))
     if (options.boundsNs.length * 8 !== rodata.svcBoundsNsSize) {
       throw new RangeError(
         `the BPF program has ${rodata.svcBoundsNsSize / 8} histogram bounds, not ${options.boundsNs.length}`,
@@ -313,40 +318,45 @@ export class SocketCapture implements Capture {
     for (const [i, bound] of options.boundsNs.entries()) set(rodata.svcBoundsNs + 8 * i, 8, bound)
   }
 
-  private bootstrap(): number {
-    const link = this.object.attach(this.backend.bootstrap)
-    const { bytes } = readIterator(this.native, link, iteratorBytes)
-    this.object.detach(this.backend.bootstrap)
+  #bootstrap(): number {
+    const link = this.#object.attach(this.backend.bootstrap)
+    const { bytes } = readIterator(this.#native, link, iteratorBytes)
+    this.#object.detach(this.backend.bootstrap)
     return bytes.length / svcSocket.size
   }
 
-  private setClock(): void {
-    const { monotonicNs, realtimeUs } = this.native.clock()
-    this.clock?.set(monotonicNs, realtimeUs)
-    this.clockAt = performance.now()
+  #setClock(): void {
+    const { monotonicNs, realtimeUs } = this.#native.clock()
+    this.#clock?.set(monotonicNs, realtimeUs)
+    this.#clockAt = performance.now()
   }
 
   /** Hands on the next records, as `DrainTurns` wants it. */
-  private batch(): number {
-    if (performance.now() - this.clockAt > clockMs) this.setClock()
-    const length = this.native.ringDrain(this.ring, this.bytes)
-    return length === 0 ? 0 : this.read(length)
+  #batch(): number {
+    if (performance.now() - this.#clockAt > clockMs) this.#setClock()
+    const length = this.#native.ringDrain(this.#ring, this.#bytes)
+    return length === 0 ? 0 : this.#read(length)
   }
 
   /** There is no time for what waits, if something does: exchanges are counted. */
-  private skip(): void {
+  #skip(): void {
     let exchanges = 0
     for (let length = -1; length !== 0; ) {
-      length = this.native.ringDrain(this.ring, this.bytes)
-      for (let at = 0; at < length; at += 8 + ((this.words32[at >>> 2]! + 7) & ~7))
-        if (this.words32[(at + 8) >>> 2] === kind.exchange) exchanges++
+      length = this.#native.ringDrain(this.#ring, this.#bytes)
+      for (let at = 0; at < length; at += 8 + ((this.#words32[at >>> 2]! + 7) & ~7))
+        if (this.#words32[(at + 8) >>> 2] === kind.exchange) exchanges++
     }
-    if (exchanges > 0) this.sink.skipped(exchanges)
+    if (exchanges > 0) this.#sink.skipped(exchanges)
   }
 
   /** Returns the time of the newest record, and more than 0. */
-  private read(length: number): number {
-    const { words32, words16, bytes, piece, sink, reader } = this
+  #read(length: number): number {
+    const words32 = this.#words32
+    const words16 = this.#words16
+    const bytes = this.#bytes
+    const piece = this.#piece
+    const sink = this.#sink
+    const reader = this.#reader
     let timeAt = 0 // where there are but threads, the lengths of records are old enough
     for (let at = 0; at < length; ) {
       const size = words32[at >>> 2]!
@@ -383,12 +393,12 @@ export class SocketCapture implements Capture {
     return 1 + words32[timeAt]! + words32[timeAt + 1]! * twoTo32
   }
 
-  private countedOf(map: MapHandle, key: Buffer, value: Buffer): void {
+  #countedOf(map: MapHandle, key: Buffer, value: Buffer): void {
     const id = key.toString('latin1')
-    let known = this.counted.get(id)
+    let known = this.#counted.get(id)
     if (known === undefined) {
       known = { seen: new Float64Array(svcRed.size / 8), idle: 0 }
-      this.counted.set(id, known)
+      this.#counted.set(id, known)
     }
     const { seen } = known
     const delta = (offset: number): number => {
@@ -402,21 +412,24 @@ export class SocketCapture implements Capture {
     // there were, and what is left of the sum comes with a later collection, even if no call does.
     delta(svcRed.count)
     let count = 0
-    for (let i = 0; i < this.buckets.length; i++) {
-      this.buckets[i] = delta(svcRed.buckets + 8 * i)
-      count += this.buckets[i]!
+    for (let i = 0; i < this.#buckets.length; i++) {
+      this.#buckets[i] = delta(svcRed.buckets + 8 * i)
+      count += this.#buckets[i]!
     }
     if (count === 0 && sumNs === 0) {
       if (++known.idle < idleCollections) return
       // Looked at once more, as the others of its batch took their time.
-      if (this.native.mapLookup(map, key, value) && overCpus(value, svcRed.count) !== seen[svcRed.count >> 3])
+      if (
+        this.#native.mapLookup(map, key, value) &&
+        overCpus(value, svcRed.count) !== seen[svcRed.count >> 3]
+      )
         return
-      this.counted.delete(id)
-      this.native.mapDelete(map, key)
+      this.#counted.delete(id)
+      this.#native.mapDelete(map, key)
       return
     }
     known.idle = 0
-    this.sink.counted(this.reader.counted(key), count, sumNs, this.buckets)
+    this.#sink.counted(this.#reader.counted(key), count, sumNs, this.#buckets)
   }
 }
 

@@ -27,24 +27,24 @@ interface Opened {
 
 /** A program that runs at one software event, on every CPU that is online. */
 export class CpuEvents {
-  private readonly object: BpfObject
-  private readonly program: string
-  private readonly event: number
-  private readonly read = Buffer.alloc(16)
-  private readonly opened = new Map<number, Opened>()
-  private readonly periodOf: (cpu: number) => number
+  readonly #object: BpfObject
+  readonly #program: string
+  readonly #event: number
+  readonly #read = Buffer.alloc(16)
+  readonly #opened = new Map<number, Opened>()
+  readonly #periodOf: (cpu: number) => number
 
   /** Runs nowhere before `follow`. `periodOf`: after so many events, or nanoseconds, on a CPU. */
   constructor(object: BpfObject, program: string, event: number, periodOf: (cpu: number) => number) {
-    this.object = object
-    this.program = program
-    this.event = event
-    this.periodOf = periodOf
+    this.#object = object
+    this.#program = program
+    this.#event = event
+    this.#periodOf = periodOf
   }
 
   /** On how many CPUs. */
   get size(): number {
-    return this.opened.size
+    return this.#opened.size
   }
 
   /**
@@ -53,58 +53,59 @@ export class CpuEvents {
    */
   follow(): void {
     const online = cpusOnline()
-    for (const [cpu, event] of this.opened) {
-      if (online.includes(cpu) && this.isCounting(event)) continue
-      this.opened.delete(cpu)
-      this.object.detachEvent(event.link)
+    for (const [cpu, event] of this.#opened) {
+      if (online.includes(cpu) && this.#isCounting(event)) continue
+      this.#opened.delete(cpu)
+      this.#object.detachEvent(event.link)
     }
     let refused: unknown
     for (const cpu of online) {
       try {
-        this.set(cpu, this.periodOf(cpu))
+        this.#set(cpu, this.#periodOf(cpu))
       } catch (error) {
         refused = error // it may just have gone offline
       }
     }
-    if (this.opened.size === 0 && refused !== undefined) throw refused
+    if (this.#opened.size === 0 && refused !== undefined) throw refused
   }
 
   close(): void {
-    for (const { link } of this.opened.values()) this.object.detachEvent(link)
-    this.opened.clear()
+    for (const { link } of this.#opened.values()) this.#object.detachEvent(link)
+    this.#opened.clear()
   }
 
   /** False: its CPU went offline, as when the host sleeps. It does not count any more then, even if the CPU comes back. */
-  private isCounting(event: Opened): boolean {
+  #isCounting(event: Opened): boolean {
     const { countedNs } = event
     try {
-      if (readSync(event.fd, this.read) === this.read.length) event.countedNs = this.read.readBigUInt64LE(8)
+      if (readSync(event.fd, this.#read) === this.#read.length)
+        event.countedNs = this.#read.readBigUInt64LE(8)
     } catch {
       return false // the kernel gave it up
     }
     return event.countedNs > countedNs
   }
 
-  private set(cpu: number, period: number): void {
-    const known = this.opened.get(cpu)
+  #set(cpu: number, period: number): void {
+    const known = this.#opened.get(cpu)
     if (known === undefined) {
-      this.opened.set(cpu, this.open(cpu, period))
+      this.#opened.set(cpu, this.#open(cpu, period))
     } else if (known.period !== period) {
-      this.object.native.ioctl(known.fd, setPeriod, wordOf(period))
+      this.#object.native.ioctl(known.fd, setPeriod, wordOf(period))
       known.period = period
     }
   }
 
-  private open(cpu: number, period: number): Opened {
+  #open(cpu: number, period: number): Opened {
     const bytes = Buffer.alloc(attributes.size)
     bytes.writeUInt32LE(typeSoftware, attributes.type)
-    bytes.writeBigUInt64LE(BigInt(this.event), attributes.config)
+    bytes.writeBigUInt64LE(BigInt(this.#event), attributes.config)
     bytes.writeBigUInt64LE(BigInt(period), attributes.samplePeriod)
     bytes.writeBigUInt64LE(formatTimeEnabled, attributes.readFormat)
     bytes.writeBigUInt64LE(flagDisabled, attributes.flags)
-    const fd = this.object.native.perfEventOpen(bytes, -1, cpu, -1, 0)
+    const fd = this.#object.native.perfEventOpen(bytes, -1, cpu, -1, 0)
     try {
-      return { fd, link: this.object.attachEvent(this.program, fd), period, countedNs: 0n }
+      return { fd, link: this.#object.attachEvent(this.#program, fd), period, countedNs: 0n }
     } catch (error) {
       closeSync(fd)
       throw error

@@ -105,24 +105,24 @@ export class StackSampler {
   readonly degraded: string | undefined
   /** Milliseconds since the start in which samples were handed on, with what others do of them. */
   busyMs = 0
-  private readonly native: Native
-  private readonly object: BpfObject
-  private readonly build: Build
-  private readonly sink: StackSink
-  private readonly globals: DataView
-  private readonly ring: RingHandle
-  private readonly poll: PollHandle
-  private readonly timer: NodeJS.Timeout
-  private readonly bytes = Buffer.alloc(drainBytes)
-  private readonly inodes: MapHandle
-  private readonly inode = Buffer.alloc(svcInode.size)
-  private readonly id = Buffer.alloc(4)
-  private readonly comms = small(new Interner({ slots: 1024, maxLength: 16 }))
-  private readonly keys = Buffer.alloc(batchEntries * svcCountKey.size)
-  private readonly values = Buffer.alloc(batchEntries * svcCount.size)
+  readonly #native: Native
+  readonly #object: BpfObject
+  readonly #build: Build
+  readonly #sink: StackSink
+  readonly #globals: DataView
+  readonly #ring: RingHandle
+  readonly #poll: PollHandle
+  readonly #timer: NodeJS.Timeout
+  readonly #bytes = Buffer.alloc(drainBytes)
+  readonly #inodes: MapHandle
+  readonly #inode = Buffer.alloc(svcInode.size)
+  readonly #id = Buffer.alloc(4)
+  readonly #comms = small(new Interner({ slots: 1024, maxLength: 16 }))
+  readonly #keys = Buffer.alloc(batchEntries * svcCountKey.size)
+  readonly #values = Buffer.alloc(batchEntries * svcCount.size)
   /** What the kernel calls the memory of processes whose runtime it asked about. */
-  private readonly memories = small(new BoundedMap<number, bigint>(mostAsked))
-  private readonly count: StackCount = {
+  readonly #memories = small(new BoundedMap<number, bigint>(mostAsked))
+  readonly #count: StackCount = {
     kind: 'cpu',
     pid: 0,
     comm: '',
@@ -132,51 +132,51 @@ export class StackSampler {
     count: 0,
     value: 0,
   }
-  private readonly events: Record<(typeof eventKinds)[number], CpuEvents>
-  private rates: readonly number[] = []
-  private turn = 0
-  private notesWaits = false
-  private closed = false
-  private lastCounters: StackCounters | undefined
+  readonly #events: Record<(typeof eventKinds)[number], CpuEvents>
+  #rates: readonly number[] = []
+  #turn = 0
+  #notesWaits = false
+  #closed = false
+  #lastCounters: StackCounters | undefined
 
   /** Loads and attaches. Throws where the kernel refuses; nothing of it stays in the kernel then. */
   constructor(native: Native, settings: StackSamplerSettings, sink: StackSink) {
-    this.native = native
-    this.sink = sink
+    this.#native = native
+    this.#sink = sink
     const { object, build, degraded } = loadStackObject(native, settings.degraded, settings.requests)
-    this.object = object
-    this.build = build
+    this.#object = object
+    this.#build = build
     this.degraded = degraded
     let ring: RingHandle | undefined
     let poll: PollHandle | undefined
     const suffix = degraded === undefined ? '' : '_plain'
     const events = (kind: (typeof eventKinds)[number], event: number, periodOf: (cpu: number) => number) =>
       new CpuEvents(object, `svc_profile_${kind}${suffix}`, event, periodOf)
-    this.events = {
-      cpu: events('cpu', softwareEvent.cpuClock, cpu => periodNs(this.rateOf(cpu))),
+    this.#events = {
+      cpu: events('cpu', softwareEvent.cpuClock, cpu => periodNs(this.#rateOf(cpu))),
       memory: events('memory', softwareEvent.pageFaults, () => faultPeriod),
     }
     try {
       const memory = native.mapView(object.map('.bss'))
-      this.globals = new DataView(memory)
+      this.#globals = new DataView(memory)
       this.tables = tablesOf(
         memory,
         build === 'old'
           ? new Uint32Array(native.mapView(object.map('rows')))
           : new Uint32Array(memory, bss.rows, bss.rowsSize / wordBytes),
       )
-      this.inodes = object.map('inodes')
-      this.globals.setUint32(bss.selfPid, settings.selfPid ?? 0, true)
-      this.globals.setBigUint64(bss.pageBytes, BigInt(pageSizeBytes()), true)
+      this.#inodes = object.map('inodes')
+      this.#globals.setUint32(bss.selfPid, settings.selfPid ?? 0, true)
+      this.#globals.setBigUint64(bss.pageBytes, BigInt(pageSizeBytes()), true)
       ring = native.ringOpen(object.map('ring'))
-      this.ring = ring
+      this.#ring = ring
       poll = native.pollStart(object.map('ring').fd, () => this.drain())
-      this.poll = poll
+      this.#poll = poll
       this.apply(settings)
-      this.timer = setInterval(() => this.rotate(), rotateMs)
-      this.timer.unref()
+      this.#timer = setInterval(() => this.#rotate(), rotateMs)
+      this.#timer.unref()
     } catch (error) {
-      for (const kind of eventKinds) this.events[kind].close()
+      for (const kind of eventKinds) this.#events[kind].close()
       if (poll !== undefined) native.pollStop(poll)
       if (ring !== undefined) native.ringClose(ring)
       object.close()
@@ -186,26 +186,26 @@ export class StackSampler {
 
   /** Changes what is sampled, at once. Throws where the kernel refuses to begin with a kind; the others go on. */
   apply({ sampleRate, cpu, memory, offCpu, includeKernel }: StackSamplerOptions): void {
-    if (this.closed) return
-    const before = this.rates
-    this.rates = primesNear(Math.max(1, Math.round(sampleRate)))
+    if (this.#closed) return
+    const before = this.#rates
+    this.#rates = primesNear(Math.max(1, Math.round(sampleRate)))
     // The next sample of each CPU ends a period of the rates before.
-    this.expectRates([...before, ...this.rates])
-    this.globals.setUint32(bss.includeKernel, includeKernel ? 1 : 0, true)
-    if (this.events.cpu.size === 0) this.begin(bss.cpuTurn)
+    this.#expectRates([...before, ...this.#rates])
+    this.#globals.setUint32(bss.includeKernel, includeKernel ? 1 : 0, true)
+    if (this.#events.cpu.size === 0) this.#begin(bss.cpuTurn)
     let refused: { error: unknown } | undefined
     for (const [kind, wanted] of [
       ['cpu', cpu],
       ['memory', memory],
     ] as const) {
       try {
-        if (wanted) this.events[kind].follow()
-        else this.events[kind].close()
+        if (wanted) this.#events[kind].follow()
+        else this.#events[kind].close()
       } catch (error) {
         refused ??= { error }
       }
     }
-    this.setOffCpu(offCpu)
+    this.#setOffCpu(offCpu)
     if (refused !== undefined) throw refused.error
   }
 
@@ -214,17 +214,17 @@ export class StackSampler {
    * Throws when there are 8,192 files.
    */
   publish(file: FileIdentity, id: number): void {
-    if (this.closed) return
-    this.setInode(file)
-    this.id.writeUInt32LE(id)
-    this.native.mapUpdate(this.inodes, this.inode, this.id, 0)
+    if (this.#closed) return
+    this.#setInode(file)
+    this.#id.writeUInt32LE(id)
+    this.#native.mapUpdate(this.#inodes, this.#inode, this.#id, 0)
   }
 
   /** The table of this file is about to go. */
   unpublish(file: FileIdentity): void {
-    if (this.closed) return
-    this.setInode(file)
-    this.native.mapDelete(this.inodes, this.inode)
+    if (this.#closed) return
+    this.#setInode(file)
+    this.#native.mapDelete(this.#inodes, this.#inode)
   }
 
   /**
@@ -232,46 +232,46 @@ export class StackSampler {
    * that it ran then. Undefined: they cannot be, and it is not told of again.
    */
   setRuntime(pid: number, settings: RuntimeSettings | undefined): void {
-    const memory = this.memories.get(pid)
-    if (this.closed || memory === undefined) return
+    const memory = this.#memories.get(pid)
+    if (this.#closed || memory === undefined) return
     const key = Buffer.alloc(4)
     key.writeUInt32LE(pid)
-    this.native.mapUpdate(this.object.map('processes'), key, processOf(memory, settings), 0)
+    this.#native.mapUpdate(this.#object.map('processes'), key, processOf(memory, settings), 0)
   }
 
   /** All processes with a runtime are told of again. */
   forgetRuntimes(): void {
-    if (this.closed) return
-    const processes = this.object.map('processes')
+    if (this.#closed) return
+    const processes = this.#object.map('processes')
     const key = Buffer.alloc(4)
-    this.memories.forEach((_memory, pid) => {
+    this.#memories.forEach((_memory, pid) => {
       key.writeUInt32LE(pid)
-      this.native.mapDelete(processes, key)
+      this.#native.mapDelete(processes, key)
     })
-    this.memories.clear()
+    this.#memories.clear()
   }
 
   /** All stacks are told again when they are next met. */
   forgetStacks(): void {
-    if (this.closed) return
-    this.begin(bss.epoch)
+    if (this.#closed) return
+    this.#begin(bss.epoch)
   }
 
   /** Tells of stacks, files and runtimes that wait. Is called by itself when one of them is urgent. */
   drain(): void {
     const beganMs = performance.now()
-    this.drainAll()
+    this.#drainAll()
     this.busyMs += performance.now() - beganMs
   }
 
-  private drainAll(): void {
-    const { bytes } = this
-    for (let i = 0; i < mostDrains && !this.closed; i++) {
-      const length = this.native.ringDrain(this.ring, bytes)
+  #drainAll(): void {
+    const bytes = this.#bytes
+    for (let i = 0; i < mostDrains && !this.#closed; i++) {
+      const length = this.#native.ringDrain(this.#ring, bytes)
       if (length === 0) return
       for (let at = 0; at < length; ) {
         const size = bytes.readUInt32LE(at)
-        readStackRecord(bytes, at + 8, size, this.sink, this.comms, this.keepMemory)
+        readStackRecord(bytes, at + 8, size, this.#sink, this.#comms, this.#keepMemory)
         at += 8 + ((size + 7) & ~7)
       }
     }
@@ -279,122 +279,124 @@ export class StackSampler {
 
   /** Hands over what was counted since the last call; stacks that are new are told before. */
   collect(visit: (count: StackCount) => void): void {
-    if (this.closed) return
+    if (this.#closed) return
     const beganMs = performance.now()
-    const full = this.globals.getUint32(bss.active, true)
+    const full = this.#globals.getUint32(bss.active, true)
     // Programs that run at this moment may still write to the one that is read: that comes with the call after next.
-    this.globals.setUint32(bss.active, 1 - full, true)
-    this.drainAll()
-    const map = this.object.map(full === 0 ? 'counts_even' : 'counts_odd')
+    this.#globals.setUint32(bss.active, 1 - full, true)
+    this.#drainAll()
+    const map = this.#object.map(full === 0 ? 'counts_even' : 'counts_odd')
     const cursor = batchCursor(map)
     while (!batchDone(cursor)) {
-      const read = this.native.mapReadBatch(map, cursor, this.keys, this.values, true)
-      for (let i = 0; i < read; i++) this.visit(i, visit)
+      const read = this.#native.mapReadBatch(map, cursor, this.#keys, this.#values, true)
+      for (let i = 0; i < read; i++) this.#visit(i, visit)
     }
     this.busyMs += performance.now() - beganMs
   }
 
   /** After the end: what was counted until then. */
   counters(): StackCounters {
-    if (this.lastCounters !== undefined) return this.lastCounters
+    if (this.#lastCounters !== undefined) return this.#lastCounters
     return {
-      samples: this.byName(svcSampleKind, bss.samples),
-      samplesNs: this.number(bss.samplesNs),
-      idleNs: this.number(bss.idleNs),
-      ends: this.byName(stackEnds, bss.ends),
-      ringFull: this.number(bss.ringFull),
-      lost: this.byName(svcSampleKind, bss.countsFull),
-      otherMemory: this.number(bss.otherMemory),
-      otherThread: this.number(bss.otherThread),
+      samples: this.#byName(svcSampleKind, bss.samples),
+      samplesNs: this.#number(bss.samplesNs),
+      idleNs: this.#number(bss.idleNs),
+      ends: this.#byName(stackEnds, bss.ends),
+      ringFull: this.#number(bss.ringFull),
+      lost: this.#byName(svcSampleKind, bss.countsFull),
+      otherMemory: this.#number(bss.otherMemory),
+      otherThread: this.#number(bss.otherThread),
     }
   }
 
   /** Bytes of kernel memory that the maps take. */
   get mapBytes(): number {
-    if (this.closed) return 0
-    return this.native
-      .objectMaps(this.object.handle)
-      .reduce((total, { name }) => total + this.bytesOf(name), 0)
+    if (this.#closed) return 0
+    return this.#native
+      .objectMaps(this.#object.handle)
+      .reduce((total, { name }) => total + this.#bytesOf(name), 0)
   }
 
   /** Detaches and unloads. May be called again. */
   close(): void {
-    if (this.closed) return
-    this.lastCounters = this.counters()
-    this.closed = true
-    clearInterval(this.timer)
-    for (const kind of eventKinds) this.events[kind].close()
-    this.native.pollStop(this.poll)
-    this.native.ringClose(this.ring)
-    this.object.close()
+    if (this.#closed) return
+    this.#lastCounters = this.counters()
+    this.#closed = true
+    clearInterval(this.#timer)
+    for (const kind of eventKinds) this.#events[kind].close()
+    this.#native.pollStop(this.#poll)
+    this.#native.ringClose(this.#ring)
+    this.#object.close()
   }
 
-  private readonly keepMemory = (pid: number, memory: bigint): void => this.memories.set(pid, memory)
+  readonly #keepMemory = (pid: number, memory: bigint): void => this.#memories.set(pid, memory)
 
-  private setOffCpu(wanted: boolean): void {
+  #setOffCpu(wanted: boolean): void {
     if (!wanted) {
-      this.object.detach(offCpuProgram)
-      if (this.notesWaits && this.build === 'old') this.forgetWaits()
-      this.notesWaits = false
-    } else if (!this.notesWaits && this.degraded === undefined && !this.object.leftOut.has(offCpuProgram)) {
-      this.begin(bss.waitsTurn)
-      this.object.attach(offCpuProgram)
-      this.notesWaits = true
+      this.#object.detach(offCpuProgram)
+      if (this.#notesWaits && this.#build === 'old') this.#forgetWaits()
+      this.#notesWaits = false
+    } else if (!this.#notesWaits && this.degraded === undefined && !this.#object.leftOut.has(offCpuProgram)) {
+      this.#begin(bss.waitsTurn)
+      this.#object.attach(offCpuProgram)
+      this.#notesWaits = true
     }
   }
 
   /** Of the table that the old build has: who waits now will not be seen to wake. */
-  private forgetWaits(): void {
-    const map = this.object.map('waits')
+  #forgetWaits(): void {
+    const map = this.#object.map('waits')
     const keys = Buffer.alloc(batchEntries * map.keySize)
     const values = Buffer.alloc(batchEntries * map.slotSize)
     const cursor = batchCursor(map)
-    while (!batchDone(cursor)) this.native.mapReadBatch(map, cursor, keys, values, true)
-    new Uint8Array(this.native.mapView(this.object.map('.bss.old'))).fill(0)
+    while (!batchDone(cursor)) this.#native.mapReadBatch(map, cursor, keys, values, true)
+    new Uint8Array(this.#native.mapView(this.#object.map('.bss.old'))).fill(0)
   }
 
   /** What the kernel side noted in a turn before counts no more. */
-  private begin(turn: number): void {
-    this.globals.setUint32(turn, (this.globals.getUint32(turn, true) + 1) >>> 0, true)
+  #begin(turn: number): void {
+    this.#globals.setUint32(turn, (this.#globals.getUint32(turn, true) + 1) >>> 0, true)
   }
 
   /** Each CPU has another rate, and each has all of them in turn. */
-  private rotate(): void {
-    this.turn++
-    this.expectRates(this.rates)
+  #rotate(): void {
+    this.#turn++
+    this.#expectRates(this.#rates)
     for (const kind of eventKinds) {
-      if (this.events[kind].size === 0) continue
+      if (this.#events[kind].size === 0) continue
       try {
-        this.events[kind].follow()
+        this.#events[kind].follow()
       } catch {
         // Memory or descriptors are short: the CPUs that run go on, and the others are tried again next time.
       }
     }
   }
 
-  private expectRates(rates: readonly number[]): void {
-    this.globals.setBigUint64(bss.periodNs, BigInt(periodNs(Math.min(...rates))), true)
+  #expectRates(rates: readonly number[]): void {
+    this.#globals.setBigUint64(bss.periodNs, BigInt(periodNs(Math.min(...rates))), true)
   }
 
-  private rateOf(cpu: number): number {
-    return this.rates[(cpu + this.turn) % this.rates.length]!
+  #rateOf(cpu: number): number {
+    return this.#rates[(cpu + this.#turn) % this.#rates.length]!
   }
 
-  private setInode({ dev, inode, generation }: FileIdentity): void {
-    this.inode.writeBigUInt64LE(BigInt(inode), svcInode.inode)
-    this.inode.writeUInt32LE(dev, svcInode.dev)
-    this.inode.writeUInt32LE(generation, svcInode.generation)
+  #setInode({ dev, inode, generation }: FileIdentity): void {
+    this.#inode.writeBigUInt64LE(BigInt(inode), svcInode.inode)
+    this.#inode.writeUInt32LE(dev, svcInode.dev)
+    this.#inode.writeUInt32LE(generation, svcInode.generation)
   }
 
-  private visit(index: number, visit: (count: StackCount) => void): void {
-    const { keys, values, count } = this
+  #visit(index: number, visit: (count: StackCount) => void): void {
+    const keys = this.#keys
+    const values = this.#values
+    const count = this.#count
     const key = index * svcCountKey.size
     const value = index * svcCount.size
     const kind = svcSampleKind[keys.readUInt32LE(key + svcCountKey.kind)]
     if (kind === undefined) return
     count.kind = kind
     count.pid = keys.readUInt32LE(key + svcCountKey.pid)
-    count.comm = commAt(keys, key + svcCountKey.comm, this.comms)
+    count.comm = commAt(keys, key + svcCountKey.comm, this.#comms)
     count.userHash = u64(keys, key + svcCountKey.user)
     count.kernelHash = u64(keys, key + svcCountKey.kernel)
     count.request = u64(keys, key + svcCountKey.request)
@@ -403,20 +405,20 @@ export class StackSampler {
     visit(count)
   }
 
-  private number(at: number): number {
-    return this.globals.getUint32(at, true) + this.globals.getUint32(at + 4, true) * 4294967296
+  #number(at: number): number {
+    return this.#globals.getUint32(at, true) + this.#globals.getUint32(at + 4, true) * 4294967296
   }
 
-  private byName<Name extends string>(names: readonly Name[], at: number): Record<Name, number> {
+  #byName<Name extends string>(names: readonly Name[], at: number): Record<Name, number> {
     const counts = {} as Record<Name, number>
-    for (const [index, name] of names.entries()) counts[name] = this.number(at + 8 * index)
+    for (const [index, name] of names.entries()) counts[name] = this.#number(at + 8 * index)
     return counts
   }
 
   /** As the kernel accounts for it (fdinfo, `memlock`). */
-  private bytesOf(map: string): number {
+  #bytesOf(map: string): number {
     try {
-      const text = readFileSync(`/proc/self/fdinfo/${this.object.map(map).fd}`, 'latin1')
+      const text = readFileSync(`/proc/self/fdinfo/${this.#object.map(map).fd}`, 'latin1')
       return Number(/^memlock:\s*(\d+)/m.exec(text)?.[1] ?? 0)
     } catch {
       return 0 // no /proc: nothing is known then

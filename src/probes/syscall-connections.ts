@@ -69,64 +69,64 @@ interface Known extends Ends {
 
 /** Tells of segments between which ends they went, where the kernel side does not know. */
 export class SyscallConnections {
-  private readonly known = counted(
-    new BoundedMap<number, Known>(maxConnections, connection => this.uncount(connection)),
+  readonly #known = counted(
+    new BoundedMap<number, Known>(maxConnections, connection => this.#uncount(connection)),
   )
   /** How many of each process are known. */
-  private readonly counts = new Map<number, number>()
-  private readonly told = counted(new BoundedMap<number, Ends>(4096))
+  readonly #counts = new Map<number, number>()
+  readonly #told = counted(new BoundedMap<number, Ends>(4096))
   /** Connections of this batch whose ends may be known in the next one, and their processes. */
-  private readonly late = new Set<number>()
-  private readonly latePids = new Set<number>()
+  readonly #late = new Set<number>()
+  readonly #latePids = new Set<number>()
   /** How often such a connection was looked for, and since when (`performance.now()`). */
-  private readonly looks = counted(new BoundedMap<number, { count: number; readonly sinceMs: number }>(4096))
-  private readonly sockets: Pick<ProcSockets, 'find'>
+  readonly #looks = counted(new BoundedMap<number, { count: number; readonly sinceMs: number }>(4096))
+  readonly #sockets: Pick<ProcSockets, 'find'>
 
-  private readonly isOpen: (connection: number) => boolean
+  readonly #isOpen: (connection: number) => boolean
 
   /** `isOpen`: the descriptor is still that connection, as far as the kernel side knows. */
   constructor(sockets: Pick<ProcSockets, 'find'>, isOpen: (connection: number) => boolean) {
-    this.sockets = sockets
-    this.isOpen = isOpen
+    this.#sockets = sockets
+    this.#isOpen = isOpen
   }
 
   get size(): number {
-    return this.known.size
+    return this.#known.size
   }
 
   /** The kernel side saw both ends when the socket was shut. */
   tell(connection: number, ends: Ends): void {
-    this.told.set(connection, ends)
+    this.#told.set(connection, ends)
   }
 
   /** A new batch of segments begins: what waited is looked for once more. */
   begin(): void {
-    this.late.clear()
-    this.latePids.clear()
+    this.#late.clear()
+    this.#latePids.clear()
   }
 
   /** What the process does waits for the next batch. */
   isLate(pid: number): boolean {
-    return this.latePids.has(pid)
+    return this.#latePids.has(pid)
   }
 
   /** Completes a segment, whose connection is to be dropped where it is not TCP as far as can be told. */
   complete(segment: Segment): Verdict {
     const { connection } = segment
-    if (this.late.has(connection)) return 'later'
+    if (this.#late.has(connection)) return 'later'
     const pid = pidOf(connection)
-    let known = this.known.get(connection)
+    let known = this.#known.get(connection)
     if (known === undefined) {
       if (segment.closed) return this.isLate(pid) ? 'later' : 'pass'
-      known = this.find(segment)
+      known = this.#find(segment)
       if (known === undefined) {
-        this.late.add(connection)
-        this.latePids.add(pid)
+        this.#late.add(connection)
+        this.#latePids.add(pid)
         return 'later'
       }
-      this.looks.delete(connection)
-      this.known.set(connection, known)
-      this.counts.set(pid, (this.counts.get(pid) ?? 0) + 1)
+      this.#looks.delete(connection)
+      this.#known.set(connection, known)
+      this.#counts.set(pid, (this.#counts.get(pid) ?? 0) + 1)
     }
     // Its own ends are known, but those of an older one of its process are not.
     if (this.isLate(pid)) return 'later'
@@ -141,35 +141,35 @@ export class SyscallConnections {
 
   /** Nothing of it is passed on any more. */
   turnOff(connection: number): void {
-    const known = this.known.get(connection)
+    const known = this.#known.get(connection)
     if (known !== undefined) known.off = true
   }
 
   forget(connection: number): void {
-    if (this.known.delete(connection)) this.uncount(connection)
-    this.told.delete(connection)
-    this.looks.delete(connection)
+    if (this.#known.delete(connection)) this.#uncount(connection)
+    this.#told.delete(connection)
+    this.#looks.delete(connection)
   }
 
   /** Calls back for the connections of a process on the descriptors `first` to `last`, which it may forget. */
   forEachOf(pid: number, first: number, last: number, visit: (connection: number) => void): void {
-    if (!this.counts.has(pid)) return
-    this.known.forEach((_known, connection) => {
+    if (!this.#counts.has(pid)) return
+    this.#known.forEach((_known, connection) => {
       if (pidOf(connection) !== pid) return
       const fd = fdOf(connection)
       if (fd >= first && fd <= last) visit(connection)
     })
   }
 
-  private uncount(connection: number): void {
+  #uncount(connection: number): void {
     const pid = pidOf(connection)
-    const count = (this.counts.get(pid) ?? 0) - 1
-    if (count > 0) this.counts.set(pid, count)
-    else this.counts.delete(pid)
+    const count = (this.#counts.get(pid) ?? 0) - 1
+    if (count > 0) this.#counts.set(pid, count)
+    else this.#counts.delete(pid)
   }
 
   /** Undefined: it may be found later. */
-  private find(segment: Segment): Known | undefined {
+  #find(segment: Segment): Known | undefined {
     const { localPort, peerPort, connection, joined, tls } = segment
     const local = addressOf(segment.localAddress)
     const peer = addressOf(segment.peerAddress)
@@ -177,16 +177,16 @@ export class SyscallConnections {
     if (fdOf(connection) >= firstSession) return { ...here, localAddress: local }
     if ((localPort > 0 && peerPort > 0) || segment.protocol === 'dns')
       return { ...here, localAddress: local === '' && isLoopback(peer) ? peer : local }
-    const ends = this.told.get(connection)
+    const ends = this.#told.get(connection)
     if (ends !== undefined) return { ...ends, blocking: undefined, off: false }
-    let found = this.sockets.find(pidOf(connection), fdOf(connection))
+    let found = this.#sockets.find(pidOf(connection), fdOf(connection))
     // The descriptor may stand for the next connection by now.
-    if (found !== 'gone' && found !== 'unread' && !this.isOpen(connection)) found = 'gone'
+    if (found !== 'gone' && found !== 'unread' && !this.#isOpen(connection)) found = 'gone'
     if (found === 'gone' || found === 'unread') {
       const now = performance.now()
-      const looks = this.looks.get(connection) ?? { count: 0, sinceMs: now }
+      const looks = this.#looks.get(connection) ?? { count: 0, sinceMs: now }
       looks.count++
-      this.looks.set(connection, looks)
+      this.#looks.set(connection, looks)
       if (found === 'gone' ? looks.count < looksIfGone : now - looks.sinceMs < waitIfUnreadMs)
         return undefined
       // What was recognised by its bytes alone may be a file, but not what is inside TLS.

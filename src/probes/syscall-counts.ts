@@ -71,41 +71,41 @@ const knownBytes = 1_200
 export class SyscallCounts {
   /** Names of the filter that this architecture does not have. */
   unknown: readonly string[] = []
-  private readonly native: Native
-  private readonly object: BpfObject
-  private readonly names = new SyscallNames()
-  private readonly map: MapHandle
-  private readonly globals: ArrayBuffer
-  private readonly known = new Map<string, Known>()
-  private readonly words = small(new Interner({ slots: 1024, maxLength: 16 }))
-  private readonly buckets = new Float64Array(bucketCount)
-  private readonly keys = Buffer.alloc(batchEntries * svcSyscallKey.size)
-  private readonly values: Buffer
-  private readonly spare: Buffer
-  private looks = 0
-  private closed = false
+  readonly #native: Native
+  readonly #object: BpfObject
+  readonly #names = new SyscallNames()
+  readonly #map: MapHandle
+  readonly #globals: ArrayBuffer
+  readonly #known = new Map<string, Known>()
+  readonly #words = small(new Interner({ slots: 1024, maxLength: 16 }))
+  readonly #buckets = new Float64Array(bucketCount)
+  readonly #keys = Buffer.alloc(batchEntries * svcSyscallKey.size)
+  readonly #values: Buffer
+  readonly #spare: Buffer
+  #looks = 0
+  #closed = false
 
   /**
    * Loads and attaches. Throws where the kernel refuses; nothing of it stays in the kernel then. `selfPid`: this process
    * as the kernel's first namespace numbers it; its own calls are not counted.
    */
   constructor(native: Native, filter: SyscallFilter, selfPid: number) {
-    this.native = native
+    this.#native = native
     counted(this)
     const self = new Uint8Array(Uint32Array.of(selfPid).buffer)
     const { object, build } = loadObject(native, 'syscount', {
       prepare: handle => native.objectSetData(handle, '.rodata', rodata.selfPid, self),
     })
-    this.object = object
+    this.#object = object
     try {
-      this.globals = native.mapView(this.object.map('.bss'))
-      this.map = this.object.map('syscalls')
-      this.values = Buffer.alloc(batchEntries * this.map.slotSize)
-      this.spare = Buffer.alloc(this.map.slotSize)
+      this.#globals = native.mapView(this.#object.map('.bss'))
+      this.#map = this.#object.map('syscalls')
+      this.#values = Buffer.alloc(batchEntries * this.#map.slotSize)
+      this.#spare = Buffer.alloc(this.#map.slotSize)
       this.apply(filter)
-      for (const program of programs[build]) this.object.attach(program)
+      for (const program of programs[build]) this.#object.attach(program)
     } catch (error) {
-      this.object.close()
+      this.#object.close()
       throw error
     }
   }
@@ -115,7 +115,7 @@ export class SyscallCounts {
     const words = new BigUint64Array(bss.wantedSize / 8).fill(include.length === 0 ? ~0n : 0n)
     const unknown: string[] = []
     const set = (name: string, on: boolean) => {
-      const number = this.names.number(name)
+      const number = this.#names.number(name)
       if (number === undefined || number >= words.length * 64) {
         unknown.push(name)
         return
@@ -127,74 +127,78 @@ export class SyscallCounts {
     for (const name of include) set(name, true)
     for (const name of exclude) set(name, false)
     this.unknown = unknown
-    const wanted = new BigUint64Array(this.globals, bss.wanted, words.length)
+    const wanted = new BigUint64Array(this.#globals, bss.wanted, words.length)
     for (const [i, word] of words.entries()) if (wanted[i] !== word) wanted[i] = word
   }
 
   /** Hands on what was called since the last time. */
   collect(take: SyscallSink): void {
-    if (this.closed) return
-    this.looks++
-    const { keys, values, map } = this
+    if (this.#closed) return
+    this.#looks++
+    const keys = this.#keys
+    const values = this.#values
+    const map = this.#map
     const cursor = batchCursor(map)
     while (!batchDone(cursor)) {
-      const n = this.native.mapReadBatch(map, cursor, keys, values, false)
-      for (let i = 0; i < n; i++) this.look(i * svcSyscallKey.size, i * map.slotSize, take)
+      const n = this.#native.mapReadBatch(map, cursor, keys, values, false)
+      for (let i = 0; i < n; i++) this.#look(i * svcSyscallKey.size, i * map.slotSize, take)
     }
   }
 
   /** Calls that are in no number, because there were 8,192 series or no memory. */
   get lost(): number {
-    return this.closed ? 0 : Number(new BigUint64Array(this.globals, bss.lost, 1)[0])
+    return this.#closed ? 0 : Number(new BigUint64Array(this.#globals, bss.lost, 1)[0])
   }
 
   /** Of the series that are known: as many as the kernel's table has. */
   get bytes(): number {
-    return this.known.size * knownBytes
+    return this.#known.size * knownBytes
   }
 
   /** How many series are known: those that were called of late. */
   get size(): number {
-    return this.known.size
+    return this.#known.size
   }
 
   /** Detaches and unloads. May be called again. */
   close(): void {
-    if (this.closed) return
-    this.closed = true
-    this.object.close()
+    if (this.#closed) return
+    this.#closed = true
+    this.#object.close()
   }
 
-  private look(keyAt: number, at: number, take: SyscallSink): void {
-    const { keys, values, map } = this
+  #look(keyAt: number, at: number, take: SyscallSink): void {
+    const keys = this.#keys
+    const values = this.#values
+    const map = this.#map
     const id = keys.toString('latin1', keyAt, keyAt + svcSyscallKey.size)
-    let known = this.known.get(id)
+    let known = this.#known.get(id)
     if (known === undefined) {
-      known = this.add(id, keyAt)
-    } else if (known.look === this.looks) return // shown twice, as the table changed meanwhile
-    known.look = this.looks
-    const { count, sumNs } = this.grown(known.seen, values, at)
+      known = this.#add(id, keyAt)
+    } else if (known.look === this.#looks) return // shown twice, as the table changed meanwhile
+    known.look = this.#looks
+    const { count, sumNs } = this.#grown(known.seen, values, at)
     if (count === 0 && sumNs === 0) {
-      this.rest(id, known)
+      this.#rest(id, known)
       return
     }
     known.idle = 0
     const pid = keys.readUInt32LE(keyAt + svcSyscallKey.pid)
     take(
       pid,
-      this.commOf(values, at, at + map.slotSize),
+      this.#commOf(values, at, at + map.slotSize),
       known.dimensions,
       count,
       Math.max(0, sumNs),
-      this.buckets,
+      this.#buckets,
     )
   }
 
-  private add(id: string, keyAt: number): Known {
-    const { keys } = this
+  #add(id: string, keyAt: number): Known {
+    const keys = this.#keys
     const error = keys.readUInt16LE(keyAt + svcSyscallKey.error)
     const dimensions = Attributes.of({
-      'syscall.name': this.names.name(keys.readUInt16LE(keyAt + svcSyscallKey.nr)),
+      'syscall.name': this.#names.name(keys.readUInt16LE(keyAt + svcSyscallKey.nr)),
       ...(error !== 0 && { 'error.type': errnoNames.get(error) ?? `errno_${error}` }),
     })
     const known: Known = {
@@ -203,7 +207,7 @@ export class SyscallCounts {
       idle: 0,
       look: 0,
     }
-    this.known.set(id, known)
+    this.#known.set(id, known)
     return known
   }
 
@@ -211,9 +215,9 @@ export class SyscallCounts {
    * Sets `buckets` to what is new, over all CPUs. The buckets decide how many calls there were: a value may be read
    * while a call is written into it, and what then lacks of the sum comes with a later look.
    */
-  private grown(seen: Float64Array, values: Buffer, at: number): { count: number; sumNs: number } {
-    const { buckets } = this
-    const { slotSize } = this.map
+  #grown(seen: Float64Array, values: Buffer, at: number): { count: number; sumNs: number } {
+    const buckets = this.#buckets
+    const { slotSize } = this.#map
     const total = sumOf(values, at, slotSize)
     const sumNs = total - seen[bucketCount]!
     seen[bucketCount] = total
@@ -231,24 +235,24 @@ export class SyscallCounts {
     return { count, sumNs }
   }
 
-  private commOf(values: Buffer, at: number, until: number): string {
+  #commOf(values: Buffer, at: number, until: number): string {
     for (let from = at + svcSyscall.comm; from < until; from += svcSyscall.size) {
       let end = from
       while (end < from + svcSyscall.commSize && values[end] !== 0) end++
-      if (end > from) return this.words.intern(values, from, end)
+      if (end > from) return this.#words.intern(values, from, end)
     }
     return ''
   }
 
-  private rest(id: string, known: Known): void {
+  #rest(id: string, known: Known): void {
     if (++known.idle < idleLooks) return
     // Looked at once more, as the others of its batch took their time.
     const key = Buffer.from(id, 'latin1')
-    if (this.native.mapLookup(this.map, key, this.spare)) {
-      if (sumOf(this.spare, 0, this.spare.length) !== known.seen[bucketCount]) return
-      this.native.mapDelete(this.map, key)
+    if (this.#native.mapLookup(this.#map, key, this.#spare)) {
+      if (sumOf(this.#spare, 0, this.#spare.length) !== known.seen[bucketCount]) return
+      this.#native.mapDelete(this.#map, key)
     }
-    this.known.delete(id)
+    this.#known.delete(id)
   }
 }
 

@@ -60,27 +60,29 @@ abstract class Batches implements Records {
   abstract readonly backlog: Backlog
   abstract readonly perfBuffers: readonly PerfBuffer[]
   protected readonly native: Native
-  private readonly waiting: Buffer
-  private waitingLength = 0
-  private readonly times: Float64Array
-  private readonly leastRoom: number
+  readonly #waiting: Buffer
+  #waitingLength = 0
+  readonly #times: Float64Array
+  readonly #leastRoom: number
 
   constructor(native: Native, sizeBytes: number, leastRoom: number) {
-    this.leastRoom = leastRoom
+    this.#leastRoom = leastRoom
     const memory = new ArrayBuffer(sizeBytes)
     this.native = native
     this.bytes = Buffer.from(memory)
     this.words32 = new Uint32Array(memory)
     this.words16 = new Uint16Array(memory)
     this.offsets = new Uint32Array(sizeBytes / (8 + svcThread.size))
-    this.times = new Float64Array(this.offsets.length)
-    this.waiting = Buffer.allocUnsafeSlow(sizeBytes)
+    this.#times = new Float64Array(this.offsets.length)
+    this.#waiting = Buffer.allocUnsafeSlow(sizeBytes)
   }
 
   take(all: boolean): number {
-    const { bytes, words32, offsets, times, leastRoom } = this
-    const kept = this.waitingLength
-    this.waiting.copy(bytes, 0, 0, kept)
+    const { bytes, words32, offsets } = this
+    const times = this.#times
+    const leastRoom = this.#leastRoom
+    const kept = this.#waitingLength
+    this.#waiting.copy(bytes, 0, 0, kept)
     let length = kept
     const drains = bytes.length - length > leastRoom
     if (drains) length += this.drain(bytes.subarray(length))
@@ -110,7 +112,7 @@ abstract class Batches implements Records {
       if (this.more && due === 0 && !goesOn) due = count
     }
     if (due > 0) this.newestNs = Math.max(1, times[due - 1]!)
-    this.waitingLength = 0
+    this.#waitingLength = 0
     for (let i = due; i < count; i++) this.keep(i)
     return due
   }
@@ -118,9 +120,9 @@ abstract class Batches implements Records {
   keep(index: number): boolean {
     const at = this.offsets[index]!
     const bytes = recordBytes(this.words32[at >>> 2]!)
-    if (bytes > this.waiting.length - this.waitingLength) return false
-    this.bytes.copy(this.waiting, this.waitingLength, at, at + bytes)
-    this.waitingLength += bytes
+    if (bytes > this.#waiting.length - this.#waitingLength) return false
+    this.bytes.copy(this.#waiting, this.#waitingLength, at, at + bytes)
+    this.#waitingLength += bytes
     return true
   }
 
@@ -134,31 +136,31 @@ export class RingRecords extends Batches {
   readonly size: number
   readonly fd: undefined
   readonly perfBuffers = []
-  private readonly ring: RingHandle
-  private last: Backlog | undefined
+  readonly #ring: RingHandle
+  #last: Backlog | undefined
 
   constructor(native: Native, map: MapHandle, backlogBytes: number) {
     super(native, ringBatchBytes, leastRoomBytes)
-    this.ring = native.ringOpen(map)
-    native.ringAbsorb(this.ring, backlogBytes)
-    this.size = this.ring.size
+    this.#ring = native.ringOpen(map)
+    native.ringAbsorb(this.#ring, backlogBytes)
+    this.size = this.#ring.size
   }
 
   get backlog(): Backlog {
-    return this.last ?? this.native.ringCounters(this.ring)
+    return this.#last ?? this.native.ringCounters(this.#ring)
   }
 
   limitBacklog(bytes: number): void {
-    this.native.ringAbsorb(this.ring, bytes)
+    this.native.ringAbsorb(this.#ring, bytes)
   }
 
   close(): void {
-    this.last = this.backlog
-    this.native.ringClose(this.ring)
+    this.#last = this.backlog
+    this.native.ringClose(this.#ring)
   }
 
   protected drain(target: Buffer): number {
-    return this.native.ringDrain(this.ring, target)
+    return this.native.ringDrain(this.#ring, target)
   }
 }
 
@@ -168,8 +170,8 @@ export class PerfRecords extends Batches {
   readonly fd: number
   /** It has none: the buffers of all CPUs are put in order at once. */
   readonly backlog: Backlog = { heldBytes: 0, peakBytes: 0, absorbedBytes: 0 }
-  private readonly perf: PerfHandle
-  private last: readonly PerfBuffer[] | undefined
+  readonly #perf: PerfHandle
+  #last: readonly PerfBuffer[] | undefined
 
   /** `perCpu`: bytes of each buffer, a power of two; a page where that is larger. */
   constructor(native: Native, map: MapHandle, perCpu: number) {
@@ -178,17 +180,17 @@ export class PerfRecords extends Batches {
     // For what waits in the buffers, and as much that waited before.
     const wanted = Math.min(2 * cpus * pages * pageSizeBytes(), perfBatchBytes)
     super(native, Math.max(cpus * perfShareBytes, wanted), cpus * leastRoomBytes)
-    this.perf = native.perfOpen(map, pages, (pages * pageSizeBytes()) / 4)
+    this.#perf = native.perfOpen(map, pages, (pages * pageSizeBytes()) / 4)
     this.size = cpus * pages * pageSizeBytes()
-    this.fd = this.perf.fd
+    this.fd = this.#perf.fd
   }
 
   /** The kernel tells of a loss in front of the next record that finds room. */
   get perfBuffers(): readonly PerfBuffer[] {
     return (
-      this.last ??
+      this.#last ??
       this.native
-        .perfCounters(this.perf)
+        .perfCounters(this.#perf)
         .map(({ cpu, records, lost, oversized }) => ({ cpu, received: records, lost: lost + oversized }))
     )
   }
@@ -196,12 +198,12 @@ export class PerfRecords extends Batches {
   limitBacklog(): void {}
 
   close(): void {
-    this.last = this.perfBuffers
-    this.native.perfClose(this.perf)
+    this.#last = this.perfBuffers
+    this.native.perfClose(this.#perf)
   }
 
   protected drain(target: Buffer): number {
-    return this.native.perfDrain(this.perf, target)
+    return this.native.perfDrain(this.#perf, target)
   }
 }
 

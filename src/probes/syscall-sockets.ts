@@ -57,15 +57,15 @@ const rowBytes = 200
  * one in turns, as any user can have 50,000 sockets.
  */
 export class ProcSockets {
-  private readonly proc: string
-  private readonly tables = small(
+  readonly #proc: string
+  readonly #tables = small(
     new BoundedMap<string, Table>(64, undefined, (_, { rows }) => rows.size * rowBytes),
   )
   /** Namespaces whose tables are being read. */
-  private readonly reading = new Set<string>()
+  readonly #reading = new Set<string>()
 
   constructor(proc = '/proc') {
-    this.proc = proc
+    this.#proc = proc
   }
 
   /**
@@ -73,30 +73,30 @@ export class ProcSockets {
    * more. `unread`: it is younger than the table, which is not to be read again yet, or is being read.
    */
   find(pid: number, fd: number): FoundSocket | 'none' | 'gone' | 'unread' {
-    const inode = this.inodeOf(pid, `${fd}`)
+    const inode = this.#inodeOf(pid, `${fd}`)
     if (inode === undefined) return 'gone'
     if (inode === 0) return 'none'
-    const space = this.spaceOf(pid)
+    const space = this.#spaceOf(pid)
     if (space === undefined) return 'gone'
-    let table = this.tables.get(space)
+    let table = this.#tables.get(space)
     let row = table?.rows.get(inode)
     if (row === undefined && table?.asked !== inode) {
-      if (this.reading.has(space)) return 'unread'
+      if (this.#reading.has(space)) return 'unread'
       const now = performance.now()
       if (table !== undefined && now - table.atMs < rest * table.tookMs) return 'unread'
-      table = this.readAtOnce(space, pid, inode)
+      table = this.#readAtOnce(space, pid, inode)
       if (table === undefined) return 'unread'
       row = table.rows.get(inode)
     }
     // Its descriptor may be another file by now.
-    if (row === undefined) return this.inodeOf(pid, `${fd}`) === inode ? 'none' : 'gone'
-    return { ...row, blocking: this.isBlocking(pid, fd) }
+    if (row === undefined) return this.#inodeOf(pid, `${fd}`) === inode ? 'none' : 'gone'
+    return { ...row, blocking: this.#isBlocking(pid, fd) }
   }
 
   /** The process is on its way out: its descriptors are gone in a moment, however long the kernel takes for it. */
   isEnding(pid: number): boolean {
     try {
-      return isEnding(statFields(readFileSync(`${this.proc}/${pid}/stat`, 'latin1'), 7))
+      return isEnding(statFields(readFileSync(`${this.#proc}/${pid}/stat`, 'latin1'), 7))
     } catch {
       return false // it has ended
     }
@@ -104,29 +104,29 @@ export class ProcSockets {
 
   /** Forgets what was read, as sockets come and go. */
   forget(): void {
-    this.tables.clear()
+    this.#tables.clear()
   }
 
   /** Calls back for every TCP socket of every process, with what its ports tell of its side, in small steps. */
   *forEach(visit: (pid: number, fd: number, socket: FoundSocket, side: Side) => void): Generator<void> {
     const ports = new Map<string, Set<number>>()
-    const [first, last] = this.ephemeralPorts()
+    const [first, last] = this.#ephemeralPorts()
     const isEphemeral = (port: number) => port >= first && port <= last
-    for (const name of namesIn(this.proc)) {
+    for (const name of namesIn(this.#proc)) {
       const pid = Number(name)
       if (!Number.isInteger(pid)) continue
       yield
-      const space = this.spaceOf(pid)
+      const space = this.#spaceOf(pid)
       if (space === undefined) continue
-      const { rows } = this.tables.get(space) ?? (yield* this.steps(space, pid, 0))
+      const { rows } = this.#tables.get(space) ?? (yield* this.#steps(space, pid, 0))
       let own = ports.get(space)
       if (own === undefined) {
         own = new Set()
         for (const row of rows.values()) if (row.isListening) own.add(row.localPort)
         ports.set(space, own)
       }
-      for (const fd of namesIn(`${this.proc}/${pid}/fd`, maxDescriptors)) {
-        const row = rows.get(this.inodeOf(pid, fd) ?? 0)
+      for (const fd of namesIn(`${this.#proc}/${pid}/fd`, maxDescriptors)) {
+        const row = rows.get(this.#inodeOf(pid, fd) ?? 0)
         if (row !== undefined) {
           const { localPort, peerPort } = row
           const side = own.has(localPort)
@@ -134,7 +134,7 @@ export class ProcSockets {
             : isEphemeral(localPort) && !isEphemeral(peerPort)
               ? 'client'
               : 'unknown'
-          visit(pid, Number(fd), { ...row, blocking: this.isBlocking(pid, Number(fd)) }, side)
+          visit(pid, Number(fd), { ...row, blocking: this.#isBlocking(pid, Number(fd)) }, side)
         }
         yield
       }
@@ -142,9 +142,9 @@ export class ProcSockets {
   }
 
   /** First and last port that the kernel gives to clients (ip-sysctl). */
-  private ephemeralPorts(): readonly [number, number] {
+  #ephemeralPorts(): readonly [number, number] {
     try {
-      const text = readFileSync(`${this.proc}/sys/net/ipv4/ip_local_port_range`, 'latin1')
+      const text = readFileSync(`${this.#proc}/sys/net/ipv4/ip_local_port_range`, 'latin1')
       const [first = 0, last = 0] = text.split(/\s+/).map(Number)
       return [first, last]
     } catch {
@@ -153,26 +153,26 @@ export class ProcSockets {
   }
 
   /** Inode number of the socket behind a descriptor; 0: it is none. */
-  private inodeOf(pid: number, fd: string): number | undefined {
+  #inodeOf(pid: number, fd: string): number | undefined {
     try {
-      const link = readlinkSync(`${this.proc}/${pid}/fd/${fd}`)
+      const link = readlinkSync(`${this.#proc}/${pid}/fd/${fd}`)
       return link.startsWith('socket:[') ? Number.parseInt(link.slice('socket:['.length), 10) : 0
     } catch {
       return undefined // the process or the descriptor is gone
     }
   }
 
-  private spaceOf(pid: number): string | undefined {
+  #spaceOf(pid: number): string | undefined {
     try {
-      return readlinkSync(`${this.proc}/${pid}/ns/net`)
+      return readlinkSync(`${this.#proc}/${pid}/ns/net`)
     } catch {
       return undefined
     }
   }
 
-  private isBlocking(pid: number, fd: number): boolean {
+  #isBlocking(pid: number, fd: number): boolean {
     try {
-      const text = readFileSync(`${this.proc}/${pid}/fdinfo/${fd}`, 'latin1')
+      const text = readFileSync(`${this.#proc}/${pid}/fdinfo/${fd}`, 'latin1')
       const flags = /^flags:\s*([0-7]+)/m.exec(text)?.[1]
       return flags !== undefined && (Number.parseInt(flags, 8) & nonBlocking) === 0
     } catch {
@@ -181,37 +181,37 @@ export class ProcSockets {
   }
 
   /** Reads a namespace's table; undefined where it is so large that the rest of it is read in turns. */
-  private readAtOnce(space: string, pid: number, inode: number): Table | undefined {
-    const steps = this.steps(space, pid, inode)
+  #readAtOnce(space: string, pid: number, inode: number): Table | undefined {
+    const steps = this.#steps(space, pid, inode)
     for (let rows = 0; rows < rowsAtOnce; rows += stepRows) {
       const step = steps.next()
       if (step.done) return step.value
     }
-    this.reading.add(space)
-    void this.readOn(space, steps)
+    this.#reading.add(space)
+    void this.#readOn(space, steps)
     return undefined
   }
 
-  private async readOn(space: string, steps: Generator<void, Table>): Promise<void> {
+  async #readOn(space: string, steps: Generator<void, Table>): Promise<void> {
     const turn = new Turn(workMs)
     try {
       while (!steps.next().done) if (turn.isOver) await turn.next()
     } catch {
       // The next socket of it that is asked for has it read anew.
     } finally {
-      this.reading.delete(space)
+      this.#reading.delete(space)
     }
   }
 
   /** Reads a namespace's table in small steps, for a socket that is asked for; 0 for none. */
-  private *steps(space: string, pid: number, asked: number): Generator<void, Table> {
+  *#steps(space: string, pid: number, asked: number): Generator<void, Table> {
     const rows = new Map<number, SocketRow>()
     let wallMs = 0
     let cpuMs = 0
     // The kernel hands the table out in pages: a row may be missed while others come and go.
     for (let reads = 0; reads < 2 && (reads === 0 || (asked !== 0 && !rows.has(asked))); reads++)
       for (const name of ['tcp', 'tcp6']) {
-        const lines = linesOf(`${this.proc}/${pid}/net/${name}`, maxTableBytes)
+        const lines = linesOf(`${this.#proc}/${pid}/net/${name}`, maxTableBytes)
         try {
           for (let more = true; more; ) {
             const beganMs = performance.now()
@@ -228,7 +228,7 @@ export class ProcSockets {
       }
     const tookMs = Math.min(wallMs, cpuMs + tickMs)
     const table = { rows, atMs: performance.now(), tookMs, asked }
-    this.tables.set(space, table)
+    this.#tables.set(space, table)
     return table
   }
 }

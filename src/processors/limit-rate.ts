@@ -36,28 +36,29 @@ interface Counts {
 abstract class RateLimit implements Stage {
   protected readonly bucket: TokenBucket
   protected readonly nowMs: () => number
-  private readonly counts: Counts
+  readonly #counts: Counts
 
   constructor(perSecond: number, burst: number, env: ProcessorEnv, before: RateLimit | undefined) {
     this.bucket = new TokenBucket(perSecond, burst, before?.bucket.level)
     this.nowMs = env.nowMs
-    this.counts = before?.counts ?? { passed: 0, dropped: 0, droppedMs: Number.NEGATIVE_INFINITY }
+    this.#counts =
+      before === undefined ? { passed: 0, dropped: 0, droppedMs: Number.NEGATIVE_INFINITY } : before.#counts
   }
 
   counters(emit: (rule: string, outcome: string, total: number) => void): void {
-    emit('', 'passed', this.counts.passed)
-    emit('', 'dropped', this.counts.dropped)
+    emit('', 'passed', this.#counts.passed)
+    emit('', 'dropped', this.#counts.dropped)
   }
 
   get warning(): string {
-    return this.nowMs() - this.counts.droppedMs < recentMs ? this.loss : ''
+    return this.nowMs() - this.#counts.droppedMs < recentMs ? this.loss : ''
   }
 
   /** What is lost now, in words. */
   protected abstract readonly loss: string
 
   protected judge(passes: boolean, items: number, nowMs: number): Verdict {
-    const counts = this.counts
+    const counts = this.#counts
     if (passes) {
       counts.passed += items
       return ''

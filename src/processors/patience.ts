@@ -6,28 +6,28 @@ const leastLooks = 5
  * time: another program may have had the processor.
  */
 export class Patience {
-  private readonly milliseconds: number
-  private readonly nowMs: () => number
-  private lookedMs = 0
-  private spentMs = 0
+  readonly #milliseconds: number
+  readonly #nowMs: () => number
+  #lookedMs = 0
+  #spentMs = 0
 
   /** @param nowMs monotonic */
   constructor(milliseconds: number, nowMs: () => number) {
-    this.milliseconds = milliseconds
-    this.nowMs = nowMs
+    this.#milliseconds = milliseconds
+    this.#nowMs = nowMs
   }
 
   /** Work begins. */
   begin(): void {
-    this.spentMs = 0
-    this.lookedMs = this.nowMs()
+    this.#spentMs = 0
+    this.#lookedMs = this.#nowMs()
   }
 
   /** Looks at the clock: whether the time since `begin` is used up. */
   isOver(): boolean {
-    const now = this.nowMs()
-    this.spentMs += Math.min(this.milliseconds / leastLooks, now - this.lookedMs)
-    this.lookedMs = now
-    return this.spentMs >= this.milliseconds
+    const now = this.#nowMs()
+    this.#spentMs += Math.min(this.#milliseconds / leastLooks, now - this.#lookedMs)
+    this.#lookedMs = now
+    return this.#spentMs >= this.#milliseconds
   }
 }

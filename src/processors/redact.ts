@@ -54,13 +54,13 @@ class RedactStage implements Stage {
   /** By name of the rule. */
   readonly counts: ReadonlyMap<string, RuleCounts>
   readonly redactor: Redactor
-  private readonly keys = small(new BoundedMap<string, KeyNotes>(mostKeys))
-  private readonly byType: ReadonlyMap<string, Rule>
-  private readonly allowed: ReadonlySet<string>
-  private readonly matchesNumbers: boolean
-  private readonly config: RedactionConfig
+  readonly #keys = small(new BoundedMap<string, KeyNotes>(mostKeys))
+  readonly #byType: ReadonlyMap<string, Rule>
+  readonly #allowed: ReadonlySet<string>
+  readonly #matchesNumbers: boolean
+  readonly #config: RedactionConfig
   /** The last name of a severity, in which nothing was found. */
-  private severity = ''
+  #severity = ''
 
   constructor(
     config: RedactionConfig,
@@ -68,11 +68,11 @@ class RedactStage implements Stage {
     env: ProcessorEnv,
     former: RedactStage | undefined,
   ) {
-    this.config = config
+    this.#config = config
     this.counts = new Map(rules.map(rule => [rule.name, rule.counts]))
-    this.byType = new Map(rules.map(rule => [rule.type, rule]))
-    this.allowed = new Set(config.allowed_attributes)
-    this.matchesNumbers = this.byType.has('regex')
+    this.#byType = new Map(rules.map(rule => [rule.type, rule]))
+    this.#allowed = new Set(config.allowed_attributes)
+    this.#matchesNumbers = this.#byType.has('regex')
     const hashes = rules.some(rule => rule.mode === 'hash')
     this.redactor = new Redactor(rules, {
       maxBytes: config.max_scan_bytes,
@@ -88,50 +88,50 @@ class RedactStage implements Stage {
 
   resource(resource: Resource): Resource {
     const attributes = resource.attributes.copy()
-    return this.attributes(attributes) ? { attributes } : resource
+    return this.#attributes(attributes) ? { attributes } : resource
   }
 
   scope(scope: Scope): Scope {
-    const name = this.name(scope.name)
-    const version = this.name(scope.version)
-    const schemaUrl = scope.schemaUrl === undefined ? undefined : this.name(scope.schemaUrl)
+    const name = this.#name(scope.name)
+    const version = this.#name(scope.version)
+    const schemaUrl = scope.schemaUrl === undefined ? undefined : this.#name(scope.schemaUrl)
     const attributes = scope.attributes?.copy()
-    const changed = attributes !== undefined && this.attributes(attributes)
+    const changed = attributes !== undefined && this.#attributes(attributes)
     const isSame = name === scope.name && version === scope.version && schemaUrl === scope.schemaUrl
     return isSame && !changed ? scope : { name, version, attributes, schemaUrl }
   }
 
   span(span: Span): Verdict {
-    if (this.config.scan_span_names) span.name = this.name(span.name)
-    if (span.statusMessage !== '') span.statusMessage = this.name(span.statusMessage)
+    if (this.#config.scan_span_names) span.name = this.#name(span.name)
+    if (span.statusMessage !== '') span.statusMessage = this.#name(span.statusMessage)
     // A part of it that was replaced would make it invalid (W3C Trace Context, 3.3.1).
-    if (span.traceState !== '' && this.name(span.traceState) !== span.traceState) span.traceState = ''
-    this.attributes(span.attributes)
+    if (span.traceState !== '' && this.#name(span.traceState) !== span.traceState) span.traceState = ''
+    this.#attributes(span.attributes)
     return ''
   }
 
   log(record: LogRecord): Verdict {
-    if (this.config.scan_log_bodies) record.body = this.name(record.body)
-    if (record.severityText !== this.severity) {
-      record.severityText = this.name(record.severityText)
-      if (this.redactor.isClean) this.severity = record.severityText
+    if (this.#config.scan_log_bodies) record.body = this.#name(record.body)
+    if (record.severityText !== this.#severity) {
+      record.severityText = this.#name(record.severityText)
+      if (this.redactor.isClean) this.#severity = record.severityText
     }
-    if (record.eventName !== '') record.eventName = this.name(record.eventName)
-    this.attributes(record.attributes)
+    if (record.eventName !== '') record.eventName = this.#name(record.eventName)
+    this.#attributes(record.attributes)
     return ''
   }
 
   series(attributes: Attributes, _metric: Metric, _resource: Resource): Verdict {
-    this.attributes(attributes)
+    this.#attributes(attributes)
     return ''
   }
 
   exemplar(attributes: Attributes): void {
-    this.attributes(attributes)
+    this.#attributes(attributes)
   }
 
   profile(profile: Profile): Verdict {
-    for (let i = 0; i < profile.samples.length; i++) this.attributes(profile.samples[i]!.attributes)
+    for (let i = 0; i < profile.samples.length; i++) this.#attributes(profile.samples[i]!.attributes)
     return ''
   }
 
@@ -148,20 +148,20 @@ class RedactStage implements Stage {
   }
 
   /** A text that no item can be without: where a rule drops it, the replacement stands in its place. */
-  private name(text: string): string {
+  #name(text: string): string {
     const redacted = this.redactor.text(text, 0)
-    return this.redactor.drops ? this.config.replacement : redacted
+    return this.redactor.drops ? this.#config.replacement : redacted
   }
 
   /** Redacts in place; returns whether anything changed. */
-  private attributes(attributes: Attributes): boolean {
+  #attributes(attributes: Attributes): boolean {
     const { keys, values, size } = attributes
     let changed = false
     let kept = 0
     for (let i = 0; i < size; i++) {
       const key = keys[i]!
       const value = values[i]!
-      const redacted = typeof value === 'boolean' ? value : this.value(value, this.notes(key))
+      const redacted = typeof value === 'boolean' ? value : this.#value(value, this.#notes(key))
       if (redacted !== value) changed = true
       if (redacted === undefined) continue
       keys[kept] = key
@@ -172,13 +172,13 @@ class RedactStage implements Stage {
   }
 
   /** The value without what the rules find, undefined where its attribute is dropped. */
-  private value(value: AttributeValue, notes: KeyNotes): AttributeValue | undefined {
+  #value(value: AttributeValue, notes: KeyNotes): AttributeValue | undefined {
     if (notes.allowed || typeof value === 'boolean') return value
-    if (typeof value === 'object') return this.list(value, notes)
-    if (notes.rule !== undefined) return this.secret(value, notes.rule, notes.hints)
-    if (typeof value === 'number') return this.number(value, notes.hints)
+    if (typeof value === 'object') return this.#list(value, notes)
+    if (notes.rule !== undefined) return this.#secret(value, notes.rule, notes.hints)
+    if (typeof value === 'number') return this.#number(value, notes.hints)
     if (value === notes.clean || value === notes.cleanBefore) return value
-    const redacted = this.text(value, notes.hints)
+    const redacted = this.#text(value, notes.hints)
     if (this.redactor.isClean && value.length <= longestNoted) {
       notes.cleanBefore = notes.clean
       notes.clean = value
@@ -186,19 +186,19 @@ class RedactStage implements Stage {
     return redacted
   }
 
-  private text(text: string, hints: number): string | undefined {
+  #text(text: string, hints: number): string | undefined {
     const redacted = this.redactor.text(text, hints)
     return this.redactor.drops ? undefined : redacted
   }
 
   /** A value that is secret whatever it is. */
-  private secret<V extends string | number>(value: V, rule: Rule, hints: number): V | string | undefined {
+  #secret<V extends string | number>(value: V, rule: Rule, hints: number): V | string | undefined {
     const text = String(value)
     const whole = this.redactor.whole(text, rule)
     if (whole === text) return value
     if (rule.mode === 'count') {
       rule.counts.found++
-      const redacted = this.text(text, hints)
+      const redacted = this.#text(text, hints)
       return redacted === text ? value : redacted
     }
     rule.counts.redacted++
@@ -206,27 +206,27 @@ class RedactStage implements Stage {
   }
 
   /** A card's number may be an attribute of type integer. Others are personal where the key or a pattern says so. */
-  private number(value: number, hints: number): number | string | undefined {
+  #number(value: number, hints: number): number | string | undefined {
     const size = Math.abs(value)
     if (size < shortestHinted || !Number.isInteger(value)) return value
-    if (hints === 0 && !(this.matchesNumbers && size >= shortestNumber)) {
+    if (hints === 0 && !(this.#matchesNumbers && size >= shortestNumber)) {
       if (size < shortestCard) return value
       // Cards begin with 2 to 6, times since the epoch with 1.
       const first = Math.trunc(size / 10 ** Math.floor(Math.log10(size)))
       if (first < 2 || first > 6) return value
     }
     const text = String(value)
-    const redacted = this.text(text, hints)
+    const redacted = this.#text(text, hints)
     return redacted === text ? value : redacted
   }
 
-  private list(values: readonly string[], notes: KeyNotes): readonly string[] | undefined {
+  #list(values: readonly string[], notes: KeyNotes): readonly string[] | undefined {
     let copy: string[] | undefined
     for (let i = 0; i < values.length; i++) {
       const value = values[i]!
-      const rule = notes.rule ?? (i > 0 ? this.ruleOfFlag(values[i - 1]!) : undefined)
+      const rule = notes.rule ?? (i > 0 ? this.#ruleOfFlag(values[i - 1]!) : undefined)
       const redacted =
-        rule === undefined ? this.text(value, notes.hints) : this.secret(value, rule, notes.hints)
+        rule === undefined ? this.#text(value, notes.hints) : this.#secret(value, rule, notes.hints)
       if (redacted === undefined) return undefined
       if (redacted === value) continue
       copy ??= values.slice()
@@ -236,30 +236,30 @@ class RedactStage implements Stage {
   }
 
   /** For what follows `--password` among arguments. */
-  private ruleOfFlag(argument: string): Rule | undefined {
+  #ruleOfFlag(argument: string): Rule | undefined {
     if (argument.charCodeAt(0) !== 45 || argument.length > longestFlag || argument.includes('='))
       return undefined
-    return this.ruleOfKey(argument.slice(argument.startsWith('--') ? 2 : 1))
+    return this.#ruleOfKey(argument.slice(argument.startsWith('--') ? 2 : 1))
   }
 
-  private ruleOfKey(key: string): Rule | undefined {
+  #ruleOfKey(key: string): Rule | undefined {
     const kind = secretKey(key)
     if (kind === undefined) return undefined
-    return this.byType.get(kind) ?? (kind === 'auth_header' ? this.byType.get('api_key') : undefined)
+    return this.#byType.get(kind) ?? (kind === 'auth_header' ? this.#byType.get('api_key') : undefined)
   }
 
-  private notes(key: string): KeyNotes {
-    const known = this.keys.get(key)
+  #notes(key: string): KeyNotes {
+    const known = this.#keys.get(key)
     if (known !== undefined) return known
     const notes: KeyNotes = {
-      allowed: this.allowed.has(key),
-      rule: this.ruleOfKey(key),
+      allowed: this.#allowed.has(key),
+      rule: this.#ruleOfKey(key),
       hints: (phoneKey.test(key) ? Hint.phone : 0) | (ssnKey.test(key) ? Hint.ssn : 0),
       clean: '',
       cleanBefore: '',
     }
     // Keys that are longer come from nobody's convention, and would take room.
-    if (key.length <= longestNoted) this.keys.set(key, notes)
+    if (key.length <= longestNoted) this.#keys.set(key, notes)
     return notes
   }
 }

@@ -46,80 +46,80 @@ const mostMangledBytes = 256 * 1024
 
 /** Names frames, each once; who asks keeps them, in the order in which they were told. */
 export class FrameNames {
-  private readonly workshop: Workshop
+  readonly #workshop: Workshop
   readonly room = new NameRoom()
-  private readonly runtimes = new RuntimeProcesses(pid => this.room.ownerOf(pid))
-  private readonly kernel = new KernelSymbols()
+  readonly #runtimes = new RuntimeProcesses(pid => this.room.ownerOf(pid))
+  readonly #kernel = new KernelSymbols()
   readonly perfMaps = new PerfMaps('/proc', pid => this.room.ownerOf(pid))
-  private readonly maps = small(
+  readonly #maps = small(
     new BoundedMap<number, ProcessMaps>(
       mostMaps,
       undefined,
       (_, { mappings }) => mappings.length * mappedBytes,
     ),
   )
-  private settings: SymbolSettings
-  private epoch = 0
-  private met = 0
-  private named = 0
-  private places = 0
-  private newMappings: Mapping[] = []
-  private newFrames: NamedFrame[] = []
+  #settings: SymbolSettings
+  #epoch = 0
+  #met = 0
+  #named = 0
+  #places = 0
+  #newMappings: Mapping[] = []
+  #newFrames: NamedFrame[] = []
   /** Frames that were met for the first time, whose names the decoder is asked for at once. */
-  private mangled: { readonly frame: NewFrame; readonly symbol: string; readonly origin: DecodeOrigin }[] = []
-  private mangledBytes = 0
+  #mangled: { readonly frame: NewFrame; readonly symbol: string; readonly origin: DecodeOrigin }[] = []
+  #mangledBytes = 0
   /** Numbers of all that was told in this epoch. */
-  private readonly told = new Map<Frame, number>()
-  private readonly toldMappings = new Map<Mapping, number>()
+  readonly #told = new Map<Frame, number>()
+  readonly #toldMappings = new Map<Mapping, number>()
   /** Frames by file and place, and those of the kernel and such that are only a text. */
-  private readonly files = new Map<number, FileFrames>()
-  private readonly texts = new Map<string, Frame>()
+  readonly #files = new Map<number, FileFrames>()
+  readonly #texts = new Map<string, Frame>()
   /** Frames of runtimes that have room, until they are told. */
-  private readonly admitted = new Set<Frame>()
+  readonly #admitted = new Set<Frame>()
 
   constructor(workshop: Workshop, settings: SymbolSettings) {
-    this.workshop = workshop
-    this.settings = settings
+    this.#workshop = workshop
+    this.#settings = settings
   }
 
   configure(settings: SymbolSettings): void {
-    this.settings = settings
+    this.#settings = settings
   }
 
   /** Reads a process's runtime: how the kernel side is to do it. */
   attach(runtime: UnknownRuntime): RuntimeSettings | undefined {
-    const known = this.workshop.known(runtime.file)
+    const known = this.#workshop.known(runtime.file)
     if (known === undefined) return undefined
-    return this.runtimes.attach(runtime, known, reason => this.workshop.note(known.file.path, reason))
+    return this.#runtimes.attach(runtime, known, reason => this.#workshop.note(known.file.path, reason))
   }
 
   /** Names stacks; what is told for the first time stands in `mappings` and `frames`. */
   name(user: readonly RawStack[], kernel: readonly KernelStack[]): NamedStacks {
-    this.newMappings = []
-    this.newFrames = []
-    this.admitted.clear()
-    const number = (frame: Frame) => this.tell(frame)
-    const stacks = ProcessMemory.inOneTurn(() => user.map(stack => this.safeUserStack(stack)))
-    this.demangle()
+    this.#newMappings = []
+    this.#newFrames = []
+    this.#admitted.clear()
+    const number = (frame: Frame) => this.#tell(frame)
+    const stacks = ProcessMemory.inOneTurn(() => user.map(stack => this.#safeUserStack(stack)))
+    this.#demangle()
     return {
-      epoch: this.epoch,
+      epoch: this.#epoch,
       user: user.map(({ hash }, i) => ({ hash, frames: Uint32Array.from(stacks[i]!, number) })),
       kernel: kernel.map(({ hash, addresses }) => ({
         hash,
-        frames: Uint32Array.from(addresses, address => number(this.kernelFrame(address))),
+        frames: Uint32Array.from(addresses, address => number(this.#kernelFrame(address))),
       })),
-      mappings: this.newMappings,
-      frames: this.newFrames,
+      mappings: this.#newMappings,
+      frames: this.#newFrames,
     }
   }
 
-  private demangle(): void {
-    const asked = this.mangled
+  #demangle(): void {
+    const asked = this.#mangled
     if (asked.length === 0) return
-    this.mangled = []
-    this.mangledBytes = 0
+    this.#mangled = []
+    this.#mangledBytes = 0
     const names = asked.map(({ symbol, origin }) => ({ name: symbol, origin }))
-    this.workshop.decoder.demangle(names).forEach((name, i) => {
+    this.#workshop.decoder.demangle(names).forEach((name, i) => {
       const { frame, symbol } = asked[i]!
       if (name === symbol) return
       frame.systemName = frame.name
@@ -129,26 +129,31 @@ export class FrameNames {
 
   /** Frames are numbered anew. */
   clear(epoch: number): void {
-    this.epoch = epoch
-    this.told.clear()
-    this.toldMappings.clear()
-    this.files.clear()
-    this.places = 0
-    this.texts.clear()
+    this.#epoch = epoch
+    this.#told.clear()
+    this.#toldMappings.clear()
+    this.#files.clear()
+    this.#places = 0
+    this.#texts.clear()
     this.room.clear()
   }
 
   /** Lets go of processes that ended. */
   closeEnded(): void {
-    this.runtimes.closeEnded()
+    this.#runtimes.closeEnded()
   }
 
   forgetFile(id: number): void {
-    this.files.delete(id)
+    this.#files.delete(id)
   }
 
   state(): WorkerState {
-    const { workshop, kernel, perfMaps, told, named, met } = this
+    const { perfMaps } = this
+    const workshop = this.#workshop
+    const kernel = this.#kernel
+    const told = this.#told
+    const named = this.#named
+    const met = this.#met
     return {
       files: workshop.size,
       untabled: workshop.untabled,
@@ -159,7 +164,7 @@ export class FrameNames {
       shares: {
         perf_maps: perfMaps.losses,
         symbols: workshop.symbols.losses,
-        runtime_processes: this.runtimes.losses,
+        runtime_processes: this.#runtimes.losses,
       },
       named,
       met,
@@ -171,59 +176,59 @@ export class FrameNames {
   }
 
   /** Whatever memory and files of strangers do to their reader, it is one stack without names. */
-  private safeUserStack(stack: RawStack): Frame[] {
+  #safeUserStack(stack: RawStack): Frame[] {
     try {
-      return this.userStack(stack)
+      return this.#userStack(stack)
     } catch (error) {
-      this.workshop.note(`process ${stack.pid} (${stack.comm})`, errorText(error))
-      return [this.textFrame('[stack: cannot be named]', 'native')]
+      this.#workshop.note(`process ${stack.pid} (${stack.comm})`, errorText(error))
+      return [this.#textFrame('[stack: cannot be named]', 'native')]
     }
   }
 
-  private userStack({ pid, spaces, offsets, inner, end }: RawStack): Frame[] {
+  #userStack({ pid, spaces, offsets, inner, end }: RawStack): Frame[] {
     const pointers = [...offsets].filter((_, i) => isPointer(spaces[i]!))
-    this.runtimes.expect(pid, [...pointers, ...inner.offsets])
-    let frames = Array.from(spaces, (space, i) => this.userFrame(pid, space, offsets[i]!))
-    const merge = this.runtimes.unit(pid)?.merge
+    this.#runtimes.expect(pid, [...pointers, ...inner.offsets])
+    let frames = Array.from(spaces, (space, i) => this.#userFrame(pid, space, offsets[i]!))
+    const merge = this.#runtimes.unit(pid)?.merge
     if (inner.spaces.length > 0 && merge !== undefined) {
-      const own = Array.from(inner.offsets, code => this.pointerFrame(pid, code - (code % 2)))
+      const own = Array.from(inner.offsets, code => this.#pointerFrame(pid, code - (code % 2)))
       const entries = Array.from(inner.offsets, code => code % 2 === 1)
       frames = merge(frames, own, entries)
     }
-    if (end !== 'complete') frames.push(this.textFrame(endings[end], 'native'))
+    if (end !== 'complete') frames.push(this.#textFrame(endings[end], 'native'))
     return frames
   }
 
-  private userFrame(pid: number, space: number, offset: number): Frame {
-    if (isPointer(space)) return this.pointerFrame(pid, offset)
-    if (space === frameSpace.address) return this.addressFrame(pid, offset)
-    const known = this.workshop.known(space)
+  #userFrame(pid: number, space: number, offset: number): Frame {
+    if (isPointer(space)) return this.#pointerFrame(pid, offset)
+    if (space === frameSpace.address) return this.#addressFrame(pid, offset)
+    const known = this.#workshop.known(space)
     return known === undefined
-      ? this.textFrame(reasons.processEnded, 'native')
-      : this.fileFrame(pid, known, offset)
+      ? this.#textFrame(reasons.processEnded, 'native')
+      : this.#fileFrame(pid, known, offset)
   }
 
-  private pointerFrame(pid: number, pointer: number): Frame {
-    const frame = this.runtimes.name(pid, pointer)
-    if (frame === undefined) return this.textFrame(reasons.processEnded, 'native')
-    if (this.told.has(frame) || this.admitted.has(frame)) return frame
+  #pointerFrame(pid: number, pointer: number): Frame {
+    const frame = this.#runtimes.name(pid, pointer)
+    if (frame === undefined) return this.#textFrame(reasons.processEnded, 'native')
+    if (this.#told.has(frame) || this.#admitted.has(frame)) return frame
     const bytes = bytesOfFrame(frame)
-    this.runtimes.charge(pid, bytes)
-    if (!this.room.take(pid, bytes)) return this.leftOut()
-    this.admitted.add(frame)
+    this.#runtimes.charge(pid, bytes)
+    if (!this.room.take(pid, bytes)) return this.#leftOut()
+    this.#admitted.add(frame)
     return frame
   }
 
-  private fileFrame(pid: number, { file, elf, mapping, origin }: KnownFile, offset: number): Frame {
-    let frames = this.files.get(file.id)
+  #fileFrame(pid: number, { file, elf, mapping, origin }: KnownFile, offset: number): Frame {
+    let frames = this.#files.get(file.id)
     if (frames === undefined) {
       frames = { byPlace: new Map(), byStart: new Map() }
-      this.files.set(file.id, frames)
+      this.#files.set(file.id, frames)
     }
-    this.workshop.met(file.id, pid)
+    this.#workshop.met(file.id, pid)
     const known = frames.byPlace.get(offset)
     if (known !== undefined) return known
-    const symbols = this.workshop.symbolsOf(file.id, pid, () => this.room.ownerOf(pid))
+    const symbols = this.#workshop.symbolsOf(file.id, pid, () => this.room.ownerOf(pid))
     const found = typeof symbols === 'string' ? undefined : symbols.find(offset)
     // Where a function is known all of its places are one frame.
     const place = found?.start ?? offset
@@ -243,76 +248,76 @@ export class FrameNames {
       }
       // How people write it is not known yet, and about as long.
       const bytes = bytesOfFrame(made) + (found?.isMangled ? made.name.length : 0)
-      frame = this.room.take(pid, bytes) ? made : this.leftOut()
+      frame = this.room.take(pid, bytes) ? made : this.#leftOut()
       frames.byStart.set(place, frame)
-      if (found?.isMangled && frame === made) this.ask(made, name, origin)
+      if (found?.isMangled && frame === made) this.#ask(made, name, origin)
     }
-    if (++this.places > mostPlaces) this.forgetPlaces()
+    if (++this.#places > mostPlaces) this.#forgetPlaces()
     frames.byPlace.set(offset, frame)
     return frame
   }
 
-  private ask(frame: NewFrame, symbol: string, origin: DecodeOrigin): void {
-    this.mangled.push({ frame, symbol, origin })
-    this.mangledBytes += symbol.length
-    if (this.mangledBytes > mostMangledBytes) this.demangle()
+  #ask(frame: NewFrame, symbol: string, origin: DecodeOrigin): void {
+    this.#mangled.push({ frame, symbol, origin })
+    this.#mangledBytes += symbol.length
+    if (this.#mangledBytes > mostMangledBytes) this.#demangle()
   }
 
-  private leftOut(): Frame {
-    return this.textFrame(reasons.tooManyNames, 'native')
+  #leftOut(): Frame {
+    return this.#textFrame(reasons.tooManyNames, 'native')
   }
 
   /** Their functions are still known. */
-  private forgetPlaces(): void {
-    for (const { byPlace } of this.files.values()) byPlace.clear()
-    this.places = 1
+  #forgetPlaces(): void {
+    for (const { byPlace } of this.#files.values()) byPlace.clear()
+    this.#places = 1
   }
 
   /** Code that no known file holds. */
-  private addressFrame(pid: number, address: number): Frame {
-    const told = this.settings.perfMap ? this.perfMaps.find(pid, address) : undefined
-    if (told !== undefined) return this.toldFrame(pid, told)
-    const { mappings, ended } = this.mapsOf(pid)
+  #addressFrame(pid: number, address: number): Frame {
+    const told = this.#settings.perfMap ? this.perfMaps.find(pid, address) : undefined
+    if (told !== undefined) return this.#toldFrame(pid, told)
+    const { mappings, ended } = this.#mapsOf(pid)
     const mapping = mappings.find(({ start, size }) => address >= start && address < start + size)
     if (mapping !== undefined) {
-      const known = this.workshop.mapped(pid, mapping)
-      if (known !== undefined) return this.fileFrame(pid, known, address - mapping.start + mapping.offset)
-      return this.textFrame(unreadableReason(mapping.path, 'not read yet'), 'native')
+      const known = this.#workshop.mapped(pid, mapping)
+      if (known !== undefined) return this.#fileFrame(pid, known, address - mapping.start + mapping.offset)
+      return this.#textFrame(unreadableReason(mapping.path, 'not read yet'), 'native')
     }
     const { justInTime, anonymousMemory, processEnded } = reasons
-    if (this.runtimes.unit(pid) !== undefined) return this.textFrame(justInTime, 'native')
-    return this.textFrame(ended ? processEnded : anonymousMemory, 'native')
+    if (this.#runtimes.unit(pid) !== undefined) return this.#textFrame(justInTime, 'native')
+    return this.#textFrame(ended ? processEnded : anonymousMemory, 'native')
   }
 
   /** Of code that a runtime made, by what it told. */
-  private toldFrame(pid: number, told: string): Frame {
+  #toldFrame(pid: number, told: string): Frame {
     const name = cutName(told)
-    const known = this.texts.get(`native ${name}`)
+    const known = this.#texts.get(`native ${name}`)
     if (known !== undefined) return known
     return this.room.take(pid, bytesOfFrame({ name, file: '' }))
-      ? this.textFrame(name, 'native')
-      : this.leftOut()
+      ? this.#textFrame(name, 'native')
+      : this.#leftOut()
   }
 
-  private kernelFrame(address: number): Frame {
-    const found = this.kernel.find(address)
-    if (typeof found === 'string') return this.textFrame(found, 'kernel')
+  #kernelFrame(address: number): Frame {
+    const found = this.#kernel.find(address)
+    if (typeof found === 'string') return this.#textFrame(found, 'kernel')
     const { name, module } = found
-    return this.textFrame(module === '' ? name : `${name} [${module}]`, 'kernel')
+    return this.#textFrame(module === '' ? name : `${name} [${module}]`, 'kernel')
   }
 
-  private textFrame(name: string, type: FrameType): Frame {
+  #textFrame(name: string, type: FrameType): Frame {
     const key = `${type} ${name}`
-    let frame = this.texts.get(key)
+    let frame = this.#texts.get(key)
     if (frame === undefined) {
       frame = { name, file: '', line: 0, type }
-      this.texts.set(key, frame)
+      this.#texts.set(key, frame)
     }
     return frame
   }
 
-  private mapsOf(pid: number): ProcessMaps {
-    const known = this.maps.get(pid)
+  #mapsOf(pid: number): ProcessMaps {
+    const known = this.#maps.get(pid)
     const now = performance.now()
     if (known !== undefined && now - known.readMs < mapsMs) return known
     let mappings: readonly ProcessMapping[] = []
@@ -322,38 +327,38 @@ export class FrameNames {
       // It has ended, or may not be read.
     }
     const maps = { mappings, ended: mappings.length === 0 && hasEnded(pid), readMs: now }
-    this.maps.set(pid, maps)
+    this.#maps.set(pid, maps)
     return maps
   }
 
-  private tell(frame: Frame): number {
-    const known = this.told.get(frame)
+  #tell(frame: Frame): number {
+    const known = this.#told.get(frame)
     if (known !== undefined) return known
     const { name, systemName = '', file, line, type = 'native', mapping, address = -1 } = frame
-    const number = this.told.size
-    this.told.set(frame, number)
-    this.newFrames.push({
+    const number = this.#told.size
+    this.#told.set(frame, number)
+    this.#newFrames.push({
       name,
       systemName,
       file,
       line,
       type,
       address,
-      mapping: mapping === undefined ? -1 : this.tellMapping(mapping),
+      mapping: mapping === undefined ? -1 : this.#tellMapping(mapping),
     })
     if (type !== 'kernel') {
-      this.met++
-      if (!isReason(name)) this.named++
+      this.#met++
+      if (!isReason(name)) this.#named++
     }
     return number
   }
 
-  private tellMapping(mapping: Mapping): number {
-    const known = this.toldMappings.get(mapping)
+  #tellMapping(mapping: Mapping): number {
+    const known = this.#toldMappings.get(mapping)
     if (known !== undefined) return known
-    const number = this.toldMappings.size
-    this.toldMappings.set(mapping, number)
-    this.newMappings.push(mapping)
+    const number = this.#toldMappings.size
+    this.#toldMappings.set(mapping, number)
+    this.#newMappings.push(mapping)
     return number
   }
 }

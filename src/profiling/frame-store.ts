@@ -45,22 +45,22 @@ class Generation {
     for (const mapping of mappings) this.mappings.push(mapping)
     for (const frame of frames) {
       this.bytes += frameBytes + frame.name.length + frame.systemName.length + frame.file.length
-      this.frames.push(this.frameOf(frame))
+      this.frames.push(this.#frameOf(frame))
     }
-    for (const stack of user) this.put(this.user, stack)
-    for (const stack of kernel) this.put(this.kernel, stack)
+    for (const stack of user) this.#put(this.user, stack)
+    for (const stack of kernel) this.#put(this.kernel, stack)
   }
 
   resolve(indices: Uint32Array): Frame[] {
     return Array.from(indices, index => this.frames[index] ?? lostFrame)
   }
 
-  private put(stacks: Map<number, Uint32Array>, { hash, frames }: NamedStack): void {
+  #put(stacks: Map<number, Uint32Array>, { hash, frames }: NamedStack): void {
     if (!stacks.has(hash)) this.bytes += stackBytes + frames.byteLength
     stacks.set(hash, frames)
   }
 
-  private frameOf({ name, systemName, file, line, type, address, mapping }: NamedFrame): Frame {
+  #frameOf({ name, systemName, file, line, type, address, mapping }: NamedFrame): Frame {
     const known = this.mappings[mapping]
     return {
       name,
@@ -78,49 +78,49 @@ class Generation {
  * kept beside until `forget`: it may have been counted and not been made a profile of.
  */
 export class FrameStore {
-  private now = new Generation(0)
-  private before: Generation | undefined
+  #now = new Generation(0)
+  #before: Generation | undefined
   /** Memory is short: as if there were too much. */
-  private isShort = false
+  #isShort = false
 
   get stacks(): number {
-    return this.now.stacks + (this.before?.stacks ?? 0)
+    return this.#now.stacks + (this.#before?.stacks ?? 0)
   }
 
   get bytes(): number {
-    return this.now.bytes + (this.before?.bytes ?? 0)
+    return this.#now.bytes + (this.#before?.bytes ?? 0)
   }
 
   /** There are so many that all should be forgotten. */
   get full(): boolean {
-    return this.isShort || this.now.holds(1)
+    return this.#isShort || this.#now.holds(1)
   }
 
   /** There are so many that no more are to be named. */
   get overfull(): boolean {
-    return this.now.holds(mostOver)
+    return this.#now.holds(mostOver)
   }
 
   /** Those of an epoch that nobody asks for any more are left out. */
   add(stacks: NamedStacks): void {
-    if (stacks.epoch === this.now.epoch) this.now.add(stacks)
-    else if (stacks.epoch === this.before?.epoch) this.before.add(stacks)
+    if (stacks.epoch === this.#now.epoch) this.#now.add(stacks)
+    else if (stacks.epoch === this.#before?.epoch) this.#before.add(stacks)
   }
 
   /** Its frames, leaf first; one that says so where it was never told. */
   userStack(hash: number): Frame[] {
-    return this.resolve('user', hash)
+    return this.#resolve('user', hash)
   }
 
   kernelStack(hash: number): Frame[] {
-    return this.resolve('kernel', hash)
+    return this.#resolve('kernel', hash)
   }
 
   /** Whoever names them begins anew. */
   clear(epoch: number): void {
-    this.before = this.now
-    this.now = new Generation(epoch)
-    this.isShort = false
+    this.#before = this.#now
+    this.#now = new Generation(epoch)
+    this.#isShort = false
   }
 
   /**
@@ -128,19 +128,19 @@ export class FrameStore {
    * that are free at once.
    */
   shed(bytes: number): number {
-    const freed = this.before?.bytes ?? 0
+    const freed = this.#before?.bytes ?? 0
     this.forget()
-    if (freed < bytes) this.isShort = true
+    if (freed < bytes) this.#isShort = true
     return freed
   }
 
   /** Nobody asks any more for what was told before the last `clear`. */
   forget(): void {
-    this.before = undefined
+    this.#before = undefined
   }
 
-  private resolve(kind: 'user' | 'kernel', hash: number): Frame[] {
-    for (const generation of [this.now, this.before]) {
+  #resolve(kind: 'user' | 'kernel', hash: number): Frame[] {
+    for (const generation of [this.#now, this.#before]) {
       const indices = generation?.[kind].get(hash)
       if (generation !== undefined && indices !== undefined) return generation.resolve(indices)
     }

@@ -61,53 +61,53 @@ const refusedReason = 'no permission to open it'
 export class MappedFiles {
   /** Files that could not be opened, as their process had ended; another one will tell of them. */
   gone = 0
-  private readonly options: MappedFilesOptions
-  private readonly procDir: string
-  private readonly known = new Map<number, Known>()
+  readonly #options: MappedFilesOptions
+  readonly #procDir: string
+  readonly #known = new Map<number, Known>()
   /** Ids of files by what the kernel calls them, also of those whose table is being made. */
-  private readonly ids = new Map<string, number>()
+  readonly #ids = new Map<string, number>()
   /** How often files were refused that were never opened. */
-  private readonly refusals = small(new BoundedMap<string, number>(mostRefused))
-  private readonly free: number[] = []
-  private next = 1
-  private opened = 0
-  private refusal: string | undefined
+  readonly #refusals = small(new BoundedMap<string, number>(mostRefused))
+  readonly #free: number[] = []
+  #next = 1
+  #opened = 0
+  #refusal: string | undefined
 
   constructor(options: MappedFilesOptions) {
-    this.options = options
-    this.procDir = options.procDir ?? '/proc'
+    this.#options = options
+    this.#procDir = options.procDir ?? '/proc'
   }
 
   get size(): number {
-    return this.known.size
+    return this.#known.size
   }
 
   /** Bytes of what is known of them, in both threads; their tables are in the kernel. */
   get bytes(): number {
-    return this.known.size * fileBytes
+    return this.#known.size * fileBytes
   }
 
   /** Memory is short: some of those that were not met of late are forgotten, until they are met again. */
   shed(bytes: number): number {
     const before = this.bytes
     const most = Math.min(takenBack, Math.ceil(bytes / fileBytes))
-    for (const id of this.options.arena.idle().slice(0, most)) this.drop(id)
+    for (const id of this.#options.arena.idle().slice(0, most)) this.#drop(id)
     return before - this.bytes
   }
 
   /** Why no file may be opened; undefined where some are. Single processes may be protected even so. */
   get denied(): string | undefined {
-    return this.opened === 0 ? this.refusal : undefined
+    return this.#opened === 0 ? this.#refusal : undefined
   }
 
   /** The kernel side met code of a file that has no table. */
   meet(file: UnknownFile): void {
     const key = keyOf(file)
-    if (this.ids.has(key) || !this.makeRoom()) return // its table is being made, or there are too many
+    if (this.#ids.has(key) || !this.#makeRoom()) return // its table is being made, or there are too many
     // Links in map_files wait for the lock of its memory. It is met again.
-    if (!processStrings.isFree(this.procDir, file.pid)) return
+    if (!processStrings.isFree(this.#procDir, file.pid)) return
     const range = `${file.start.toString(16)}-${file.end.toString(16)}`
-    const link = `${this.procDir}/${file.pid}/map_files/${range}`
+    const link = `${this.#procDir}/${file.pid}/map_files/${range}`
     let path: string
     let fd = -1
     let place = -1
@@ -116,13 +116,13 @@ export class MappedFiles {
       place = openPlace(link)
       const opened = `/proc/self/fd/${place}`
       path = readlinkSync(opened)
-      if (file.dev !== memoryDevice && mayHangBehind(this.procDir, file.pid, place)) unread = farReason
+      if (file.dev !== memoryDevice && mayHangBehind(this.#procDir, file.pid, place)) unread = farReason
       else fd = openFile(opened)
       if (fd < 0 && unread === '') unread = 'not a regular file'
-      this.opened++
-      this.refusals.delete(key)
+      this.#opened++
+      this.#refusals.delete(key)
     } catch (error) {
-      if (!this.fail(key, error as NodeJS.ErrnoException)) return
+      if (!this.#fail(key, error as NodeJS.ErrnoException)) return
       path = ''
       unread = refusedReason
     } finally {
@@ -134,11 +134,11 @@ export class MappedFiles {
       dev,
       inode,
       generation,
-      owner: ownerOf(this.procDir, pid),
+      owner: ownerOf(this.#procDir, pid),
       published: false,
       againMs: unread === refusedReason ? performance.now() + againMs : Number.POSITIVE_INFINITY,
     }
-    this.read(known, { id: this.give()!, pid, path: name, start, end, offset, dev, inode, unread }, fd)
+    this.#read(known, { id: this.#give()!, pid, path: name, start, end, offset, dev, inode, unread }, fd)
   }
 
   /** The kernel's code in all processes, the same in each: it is read where this one has it. */
@@ -147,22 +147,22 @@ export class MappedFiles {
     let fd: number
     try {
       range = vdsoRange()
-      if (range === undefined || !this.makeRoom()) return
+      if (range === undefined || !this.#makeRoom()) return
       fd = openSync('/proc/self/mem', 'r')
     } catch {
       return // its frames have no names then
     }
-    const id = this.give()!
+    const id = this.#give()!
     const file = { id, pid: process.pid, path: vdsoPath, ...range, offset: 0, ...vdso, unread: '' }
-    this.read({ ...vdso, owner: kernelOwner, published: false, againMs: Number.POSITIVE_INFINITY }, file, fd)
+    this.#read({ ...vdso, owner: kernelOwner, published: false, againMs: Number.POSITIVE_INFINITY }, file, fd)
   }
 
   /** The table of a file is made; undefined: it has none. */
   publish(id: number, table: UnwindTable | undefined, runtime: number): void {
-    const known = this.known.get(id)
+    const known = this.#known.get(id)
     if (known === undefined) return
-    const { arena, sampler } = this.options
-    const hasRoom = arena.put(id, table, runtime, evicted => this.forget(evicted), known.owner)
+    const { arena, sampler } = this.#options
+    const hasRoom = arena.put(id, table, runtime, evicted => this.#forget(evicted), known.owner)
     if (!hasRoom) known.againMs = performance.now() + againMs
     // The kernel side does not ask for the vDSO a second time.
     if (known.inode === vdso.inode && known.dev === vdso.dev) arena.pin(id)
@@ -172,68 +172,68 @@ export class MappedFiles {
 
   /** To be called every few seconds: files that could not be opened or found no room are asked about again some time. */
   age(nowMs = performance.now()): void {
-    this.options.arena.age()
-    for (const [id, known] of this.known) if (known.published && nowMs >= known.againMs) this.drop(id)
+    this.#options.arena.age()
+    for (const [id, known] of this.#known) if (known.published && nowMs >= known.againMs) this.#drop(id)
   }
 
   /** Another file has the inode of this one by now. */
   replaced(id: number): void {
-    if (this.known.get(id)?.published) this.drop(id)
+    if (this.#known.get(id)?.published) this.#drop(id)
   }
 
   /** Forgets all files: whoever knew them has ended. */
   clear(): void {
-    for (const id of [...this.known.keys()]) this.drop(id)
+    for (const id of [...this.#known.keys()]) this.#drop(id)
   }
 
-  private drop(id: number): void {
-    this.forget(id)
-    this.options.arena.drop(id)
+  #drop(id: number): void {
+    this.#forget(id)
+    this.#options.arena.drop(id)
   }
 
-  private read(known: Known, file: MappedFile, fd: number): void {
-    this.known.set(file.id, known)
-    this.ids.set(keyOf(known), file.id)
-    if (!this.options.read(file, fd)) this.forget(file.id)
+  #read(known: Known, file: MappedFile, fd: number): void {
+    this.#known.set(file.id, known)
+    this.#ids.set(keyOf(known), file.id)
+    if (!this.#options.read(file, fd)) this.#forget(file.id)
   }
 
   /** Whether the file is to be taken for one that nobody may open. */
-  private fail(key: string, { code, message }: NodeJS.ErrnoException): boolean {
+  #fail(key: string, { code, message }: NodeJS.ErrnoException): boolean {
     if (code !== 'EPERM' && code !== 'EACCES') {
       this.gone++
       return false
     }
-    this.refusal = `cannot open the files of processes, so their code has no names: ${message}`
-    const refusals = (this.refusals.get(key) ?? 0) + 1
-    this.refusals.set(key, refusals)
+    this.#refusal = `cannot open the files of processes, so their code has no names: ${message}`
+    const refusals = (this.#refusals.get(key) ?? 0) + 1
+    this.#refusals.set(key, refusals)
     if (refusals < mostRefusals) return false
-    this.refusals.delete(key)
+    this.#refusals.delete(key)
     return true
   }
 
-  private forget(id: number): void {
-    const known = this.known.get(id)
+  #forget(id: number): void {
+    const known = this.#known.get(id)
     if (known === undefined) return
-    const { sampler, forget } = this.options
+    const { sampler, forget } = this.#options
     if (known.published) sampler.unpublish(known)
-    this.known.delete(id)
-    this.ids.delete(keyOf(known))
-    this.free.push(id)
+    this.#known.delete(id)
+    this.#ids.delete(keyOf(known))
+    this.#free.push(id)
     forget(id)
     // A stack with this id could otherwise be taken for one of the next file.
     if (known.published) sampler.forgetStacks()
   }
 
   /** Ids are few: files that were not met of late give theirs back. False: all are in use. */
-  private makeRoom(): boolean {
-    if (this.next <= maxFileId || this.free.length > 0) return true
-    for (const id of this.options.arena.idle().slice(0, takenBack)) this.drop(id)
-    return this.free.length > 0
+  #makeRoom(): boolean {
+    if (this.#next <= maxFileId || this.#free.length > 0) return true
+    for (const id of this.#options.arena.idle().slice(0, takenBack)) this.#drop(id)
+    return this.#free.length > 0
   }
 
   /** An id that was not used for as long as possible. */
-  private give(): number | undefined {
-    return this.next <= maxFileId ? this.next++ : this.free.shift()
+  #give(): number | undefined {
+    return this.#next <= maxFileId ? this.#next++ : this.#free.shift()
   }
 }
 

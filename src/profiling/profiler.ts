@@ -63,55 +63,55 @@ export class Profiler {
   readonly arena: UnwindArena
   /** As of the last interval. */
   state: WorkerState | undefined
-  private readonly options: ProfilerOptions
-  private readonly sampler: Sampler
+  readonly #options: ProfilerOptions
+  readonly #sampler: Sampler
   readonly worker: WorkerThread
   readonly frames = new FrameStore()
   readonly files: MappedFiles
-  private readonly totals = new StackTotals()
-  private readonly recordings = new Map<Recording, StackTotals>()
-  private readonly recorders = new Set<Promise<unknown>>()
+  readonly #totals = new StackTotals()
+  readonly #recordings = new Map<Recording, StackTotals>()
+  readonly #recorders = new Set<Promise<unknown>>()
   /** Ends all recordings. */
-  private readonly ending = new AbortController()
-  private readonly marks = new Map<number, () => void>()
-  private settings: ProfilerSettings
-  private boosts: readonly Sampling[] = []
-  private drainTimer: NodeJS.Timeout
-  private intervalTimer: NodeJS.Timeout
-  private readonly firstTimer: NodeJS.Timeout
-  private userStacks: RawStack[] = []
-  private kernelStacks: KernelStack[] = []
-  private epoch = 0
-  private nextMark = 1
-  private gatheredMs = performance.now()
-  private startedMs = performance.now()
-  private renewedMs = performance.now()
+  readonly #ending = new AbortController()
+  readonly #marks = new Map<number, () => void>()
+  #settings: ProfilerSettings
+  #boosts: readonly Sampling[] = []
+  #drainTimer: NodeJS.Timeout
+  #intervalTimer: NodeJS.Timeout
+  readonly #firstTimer: NodeJS.Timeout
+  #userStacks: RawStack[] = []
+  #kernelStacks: KernelStack[] = []
+  #epoch = 0
+  #nextMark = 1
+  #gatheredMs = performance.now()
+  #startedMs = performance.now()
+  #renewedMs = performance.now()
   /** Profiles that are being made; the next ones wait for them. */
-  private emission: Promise<void> = Promise.resolve()
-  private emissions = 0
+  #emission: Promise<void> = Promise.resolve()
+  #emissions = 0
   /** Recordings that will ask for stacks which were told. */
-  private readers = 0
+  #readers = 0
   /** Stacks were not handed to the worker, so that they have to be told again. */
-  private left = false
-  private fault: string | undefined
-  private failure = ''
-  private closing: Promise<void> | undefined
-  private closed = false
+  #left = false
+  #fault: string | undefined
+  #failure = ''
+  #closing: Promise<void> | undefined
+  #closed = false
 
   constructor(options: ProfilerOptions) {
     const { settings } = options
-    this.options = options
-    this.settings = settings
+    this.#options = options
+    this.#settings = settings
     this.worker = new WorkerThread({
       settings: settings.symbols,
-      answer: answer => this.take(answer),
-      ended: reason => this.pause(reason),
-      begun: () => this.begin(),
+      answer: answer => this.#take(answer),
+      ended: reason => this.#pause(reason),
+      begun: () => this.#begin(),
     })
     try {
-      this.sampler = options.open(settings, {
-        userStack: stack => this.userStacks.push(stack),
-        kernelStack: (hash, addresses) => this.kernelStacks.push({ hash, addresses }),
+      this.#sampler = options.open(settings, {
+        userStack: stack => this.#userStacks.push(stack),
+        kernelStack: (hash, addresses) => this.#kernelStacks.push({ hash, addresses }),
         unknownFile: file => this.files.meet(file),
         unknownRuntime: runtime => this.worker.send({ kind: 'runtime', runtime }),
       })
@@ -119,35 +119,35 @@ export class Profiler {
       void this.worker.close()
       throw error
     }
-    this.arena = new UnwindArena(this.sampler.tables)
+    this.arena = new UnwindArena(this.#sampler.tables)
     this.files = new MappedFiles({
-      sampler: this.sampler,
+      sampler: this.#sampler,
       arena: this.arena,
       read: (file, fd) => this.worker.sendFile(file, fd),
       forget: id => this.worker.send({ kind: 'forget', id }),
     })
     this.files.meetVdso()
-    this.drainTimer = setInterval(() => {
+    this.#drainTimer = setInterval(() => {
       this.worker.watch()
-      this.guard(() => {
-        if (performance.now() - this.gatheredMs > gatherMs) this.gather()
-        else this.drain()
+      this.#guard(() => {
+        if (performance.now() - this.#gatheredMs > gatherMs) this.#gather()
+        else this.#drain()
       })
     }, drainMs)
-    this.intervalTimer = this.intervals()
-    this.firstTimer = setTimeout(() => void this.emit(), Math.min(firstMs, settings.intervalMs))
-    this.firstTimer.unref()
-    this.drainTimer.unref()
+    this.#intervalTimer = this.#intervals()
+    this.#firstTimer = setTimeout(() => void this.emit(), Math.min(firstMs, settings.intervalMs))
+    this.#firstTimer.unref()
+    this.#drainTimer.unref()
   }
 
   /** Samples a second and CPU, recordings included. */
   get rate(): number {
-    return this.sampling().sampleRate
+    return this.#sampling().sampleRate
   }
 
   /** What is counted of stacks, for profiles and for recordings. */
   get counts(): readonly StackTotals[] {
-    return [this.totals, ...this.recordings.values()]
+    return [this.#totals, ...this.#recordings.values()]
   }
 
   /** Stacks that are remembered. */
@@ -162,20 +162,20 @@ export class Profiler {
 
   /** What is wrong with it now; undefined: nothing. */
   get degraded(): string | undefined {
-    return this.fault ?? this.worker.stuck
+    return this.#fault ?? this.worker.stuck
   }
 
   /** Applies what can be changed while it runs. What the kernel refuses is told by `degraded`. */
   configure(settings: ProfilerSettings): void {
-    if (this.closed) return
-    const { intervalMs } = this.settings
-    this.guard(() => this.gather())
-    this.settings = settings
-    this.apply()
+    if (this.#closed) return
+    const { intervalMs } = this.#settings
+    this.#guard(() => this.#gather())
+    this.#settings = settings
+    this.#apply()
     this.worker.configure(settings.symbols)
     if (settings.intervalMs === intervalMs) return
-    clearInterval(this.intervalTimer)
-    this.intervalTimer = this.intervals()
+    clearInterval(this.#intervalTimer)
+    this.#intervalTimer = this.#intervals()
   }
 
   /**
@@ -188,145 +188,145 @@ export class Profiler {
     ms: number,
     signal: AbortSignal,
   ): Promise<Recorded[]> {
-    const recorded = this.recorded(recording, sampling, ms, signal)
+    const recorded = this.#recorded(recording, sampling, ms, signal)
     const settled = recorded.catch(() => undefined)
-    this.recorders.add(settled)
+    this.#recorders.add(settled)
     try {
       return await recorded
     } finally {
-      this.recorders.delete(settled)
+      this.#recorders.delete(settled)
     }
   }
 
-  private async recorded(
+  async #recorded(
     recording: Recording,
     sampling: Sampling,
     ms: number,
     signal: AbortSignal,
   ): Promise<Recorded[]> {
-    if (signal.aborted || this.ending.signal.aborted) return []
-    this.gather()
+    if (signal.aborted || this.#ending.signal.aborted) return []
+    this.#gather()
     const totals = new StackTotals()
     const begunMs = performance.now()
-    this.boosts = [...this.boosts, sampling]
-    this.readers++
+    this.#boosts = [...this.#boosts, sampling]
+    this.#readers++
     try {
       try {
-        this.sampler.apply(this.sampling())
-        this.recordings.set(recording, totals)
-        await wait(ms, AbortSignal.any([signal, this.ending.signal]))
-        this.gather()
+        this.#sampler.apply(this.#sampling())
+        this.#recordings.set(recording, totals)
+        await wait(ms, AbortSignal.any([signal, this.#ending.signal]))
+        this.#gather()
       } finally {
-        this.recordings.delete(recording)
-        this.boosts = this.boosts.filter(each => each !== sampling)
-        this.apply()
+        this.#recordings.delete(recording)
+        this.#boosts = this.#boosts.filter(each => each !== sampling)
+        this.#apply()
       }
       const durationMs = performance.now() - begunMs
       const startUs = (Date.now() - (performance.now() - begunMs)) * 1000
-      await this.named()
+      await this.#named()
       const recorded: Recorded[] = []
       for (const each of totals.groups()) {
-        const profile = await this.profile(each, startUs, durationMs * 1000, false)
+        const profile = await this.#profile(each, startUs, durationMs * 1000, false)
         recorded.push({ group: each.group, pids: [...each.pids], profile })
       }
       return recorded
     } finally {
-      this.readers--
+      this.#readers--
     }
   }
 
   /** Makes profiles of what was sampled since the last ones, when those are made. Does not throw. */
   emit(): Promise<void> {
     // The one that waits takes all there is by then.
-    if (this.emissions > 1) return this.emission
-    this.emissions++
-    this.emission = this.emission
-      .then(() => this.emitNow())
-      .catch(error => this.failed(error))
-      .finally(() => this.emissions--)
-    return this.emission
+    if (this.#emissions > 1) return this.#emission
+    this.#emissions++
+    this.#emission = this.#emission
+      .then(() => this.#emitNow())
+      .catch(error => this.#failed(error))
+      .finally(() => this.#emissions--)
+    return this.#emission
   }
 
-  private async emitNow(): Promise<void> {
-    if (this.closed) return
-    this.gather()
+  async #emitNow(): Promise<void> {
+    if (this.#closed) return
+    this.#gather()
     const endMs = performance.now()
-    const durationMs = endMs - this.startedMs
+    const durationMs = endMs - this.#startedMs
     const startUs = (Date.now() - durationMs) * 1000
-    this.startedMs = endMs
-    const totals = this.totals.take()
-    await this.named()
+    this.#startedMs = endMs
+    const totals = this.#totals.take()
+    await this.#named()
     for (const group of totals.groups())
-      this.options.emit(group.group, await this.profile(group, startUs, durationMs * 1000, true))
-    if (this.readers === 0) this.frames.forget()
+      this.#options.emit(group.group, await this.#profile(group, startUs, durationMs * 1000, true))
+    if (this.#readers === 0) this.frames.forget()
     this.files.age()
-    this.renew()
+    this.#renew()
   }
 
   /** Forgets stacks when there are too many of them, or they were named long ago. */
-  private renew(): void {
-    const isOld = performance.now() - this.renewedMs > renewMs
-    if (this.frames.overfull || ((this.frames.full || isOld) && this.readers === 0)) this.clear()
+  #renew(): void {
+    const isOld = performance.now() - this.#renewedMs > renewMs
+    if (this.frames.overfull || ((this.frames.full || isOld) && this.#readers === 0)) this.#clear()
   }
 
   /** Ends recordings, makes the last profiles, and unloads. */
   close(): Promise<void> {
-    this.closing ??= this.closeNow()
-    return this.closing
+    this.#closing ??= this.#closeNow()
+    return this.#closing
   }
 
-  private async closeNow(): Promise<void> {
-    clearInterval(this.intervalTimer)
-    clearTimeout(this.firstTimer)
-    this.ending.abort()
-    const hurry = setTimeout(() => this.unmark(), lastNamesMs)
+  async #closeNow(): Promise<void> {
+    clearInterval(this.#intervalTimer)
+    clearTimeout(this.#firstTimer)
+    this.#ending.abort()
+    const hurry = setTimeout(() => this.#unmark(), lastNamesMs)
     try {
-      await Promise.all([this.emit(), ...this.recorders])
+      await Promise.all([this.emit(), ...this.#recorders])
     } finally {
       clearTimeout(hurry)
-      clearInterval(this.drainTimer)
-      this.closed = true
-      this.sampler.close()
+      clearInterval(this.#drainTimer)
+      this.#closed = true
+      this.#sampler.close()
       await this.worker.close()
     }
   }
 
-  private intervals(): NodeJS.Timeout {
-    const timer = setInterval(() => void this.emit(), this.settings.intervalMs)
+  #intervals(): NodeJS.Timeout {
+    const timer = setInterval(() => void this.emit(), this.#settings.intervalMs)
     return timer.unref()
   }
 
   /** What nobody waits for. */
-  private guard(work: () => void): void {
+  #guard(work: () => void): void {
     try {
       work()
     } catch (error) {
-      this.failed(error)
+      this.#failed(error)
     }
   }
 
   /** Told once, until something else fails. */
-  private failed(error: unknown): void {
+  #failed(error: unknown): void {
     const reason = errorText(error)
-    if (reason === this.failure) return
-    this.failure = reason
-    this.options.warn('part of a profile was lost', reason)
+    if (reason === this.#failure) return
+    this.#failure = reason
+    this.#options.warn('part of a profile was lost', reason)
   }
 
-  private apply(): void {
-    if (this.closed) return
+  #apply(): void {
+    if (this.#closed) return
     try {
-      this.sampler.apply(this.sampling())
-      this.fault = undefined
+      this.#sampler.apply(this.#sampling())
+      this.#fault = undefined
     } catch (error) {
-      this.fault = errorText(error)
-      this.options.warn('cannot sample everything as configured', this.fault)
+      this.#fault = errorText(error)
+      this.#options.warn('cannot sample everything as configured', this.#fault)
     }
   }
 
   /** What is sampled while there are recordings: all that each of them asks for. */
-  private sampling(): Sampling {
-    return this.boosts.reduce<Sampling>(
+  #sampling(): Sampling {
+    return this.#boosts.reduce<Sampling>(
       (all, boost) => ({
         sampleRate: Math.max(all.sampleRate, boost.sampleRate),
         cpu: all.cpu || boost.cpu,
@@ -334,64 +334,64 @@ export class Profiler {
         offCpu: all.offCpu || boost.offCpu,
         includeKernel: all.includeKernel || boost.includeKernel,
       }),
-      this.settings,
+      this.#settings,
     )
   }
 
-  private drain(): void {
-    if (this.closed) return
-    this.sampler.drain()
-    if (this.left && !this.worker.busy && !this.frames.overfull) {
-      this.sampler.forgetStacks()
-      this.left = false
+  #drain(): void {
+    if (this.#closed) return
+    this.#sampler.drain()
+    if (this.#left && !this.worker.busy && !this.frames.overfull) {
+      this.#sampler.forgetStacks()
+      this.#left = false
     }
-    if (this.userStacks.length + this.kernelStacks.length === 0) return
+    if (this.#userStacks.length + this.#kernelStacks.length === 0) return
     // What is not named now is told again: the worker may be held up, and memory is not endless.
-    if (this.worker.overloaded || this.frames.overfull) this.left = true
-    else this.worker.send({ kind: 'stacks', user: this.userStacks, kernel: this.kernelStacks })
-    this.userStacks = []
-    this.kernelStacks = []
+    if (this.worker.overloaded || this.frames.overfull) this.#left = true
+    else this.worker.send({ kind: 'stacks', user: this.#userStacks, kernel: this.#kernelStacks })
+    this.#userStacks = []
+    this.#kernelStacks = []
   }
 
   /** Takes over what the kernel side counted. */
-  private gather(): void {
-    if (this.closed) return
-    this.gatheredMs = performance.now()
-    this.drain()
-    this.sampler.collect(count => this.count(count))
+  #gather(): void {
+    if (this.#closed) return
+    this.#gatheredMs = performance.now()
+    this.#drain()
+    this.#sampler.collect(count => this.#count(count))
   }
 
-  private count(count: StackCount): void {
-    const group = this.options.group(count.pid, count.comm, count.userHash === 0)
+  #count(count: StackCount): void {
+    const group = this.#options.group(count.pid, count.comm, count.userHash === 0)
     if (group === undefined) return
-    if (this.wants(count.kind)) this.totals.add(group, count)
-    for (const [{ wanted, kind }, totals] of this.recordings)
+    if (this.#wants(count.kind)) this.#totals.add(group, count)
+    for (const [{ wanted, kind }, totals] of this.#recordings)
       if (kind === count.kind && wanted(count.pid, group)) totals.add(group, count)
   }
 
   /** Whether a kind is taken without anybody asking for it. */
-  private wants(kind: SampleKind): boolean {
-    const { cpu, memory, offCpu } = this.settings
+  #wants(kind: SampleKind): boolean {
+    const { cpu, memory, offCpu } = this.#settings
     return kind === 'cpu' ? cpu : kind === 'memory' ? memory : offCpu
   }
 
   /** Waits until all stacks that were told have names. */
-  private named(): Promise<void> {
-    const mark = this.nextMark++
+  #named(): Promise<void> {
+    const mark = this.#nextMark++
     if (!this.worker.send({ kind: 'mark', mark })) return Promise.resolve()
     return new Promise(resolve => {
       const done = () => {
         clearTimeout(timer)
-        this.marks.delete(mark)
+        this.#marks.delete(mark)
         resolve()
       }
-      const timer = setTimeout(done, this.closing === undefined ? namesMs : lastNamesMs)
-      this.marks.set(mark, done)
+      const timer = setTimeout(done, this.#closing === undefined ? namesMs : lastNamesMs)
+      this.#marks.set(mark, done)
     })
   }
 
   /** `counted`: values of `cpu` are samples, of which readers make time by the mean period; else nanoseconds. */
-  private async profile(
+  async #profile(
     { kind, stacks }: StackGroup,
     startUs: number,
     durationUs: number,
@@ -406,8 +406,8 @@ export class Profiler {
       if (turn.isOver) await turn.next()
       count += total.count
       value += total.value
-      const link = total.request === 0 ? undefined : this.options.linkOf(total.request)
-      samples.add(this.framesOf(total), total.comm, link, inSamples ? total.count : total.value)
+      const link = total.request === 0 ? undefined : this.#options.linkOf(total.request)
+      samples.add(this.#framesOf(total), total.comm, link, inSamples ? total.count : total.value)
     }
     return {
       kind,
@@ -420,7 +420,7 @@ export class Profiler {
   }
 
   /** Leaf first: those of the kernel, then those of the program. */
-  private framesOf({ userHash, kernelHash }: StackTotal): Frame[] {
+  #framesOf({ userHash, kernelHash }: StackTotal): Frame[] {
     const { frames } = this
     const found: Frame[] = []
     if (kernelHash !== 0) found.push(...frames.kernelStack(kernelHash))
@@ -428,17 +428,17 @@ export class Profiler {
     return found
   }
 
-  private take(answer: Answer): void {
-    if (!this.closed) this.guard(() => this.takeAnswer(answer))
+  #take(answer: Answer): void {
+    if (!this.#closed) this.#guard(() => this.#takeAnswer(answer))
   }
 
-  private takeAnswer(answer: Answer): void {
+  #takeAnswer(answer: Answer): void {
     switch (answer.kind) {
       case 'table':
         this.files.publish(answer.id, answer.table, answer.runtime)
         break
       case 'runtime':
-        this.sampler.setRuntime(answer.pid, answer.settings)
+        this.#sampler.setRuntime(answer.pid, answer.settings)
         break
       case 'stacks':
         this.frames.add(answer)
@@ -448,37 +448,37 @@ export class Profiler {
         break
       case 'mark':
         this.state = answer.state
-        this.marks.get(answer.mark)?.()
+        this.#marks.get(answer.mark)?.()
     }
   }
 
   /** Frames are numbered anew, and all stacks told again. */
-  private clear(): void {
-    this.epoch++
-    this.renewedMs = performance.now()
-    this.left = false
-    this.frames.clear(this.epoch)
-    this.worker.send({ kind: 'clear', epoch: this.epoch })
-    this.sampler.forgetStacks()
+  #clear(): void {
+    this.#epoch++
+    this.#renewedMs = performance.now()
+    this.#left = false
+    this.frames.clear(this.#epoch)
+    this.worker.send({ kind: 'clear', epoch: this.#epoch })
+    this.#sampler.forgetStacks()
   }
 
   /** The thread that names frames has ended. */
-  private pause(reason: string): void {
-    this.options.warn('symbol thread stopped; restarting it', reason)
-    this.unmark()
+  #pause(reason: string): void {
+    this.#options.warn('symbol thread stopped; restarting it', reason)
+    this.#unmark()
   }
 
-  private unmark(): void {
-    for (const done of [...this.marks.values()]) done()
+  #unmark(): void {
+    for (const done of [...this.#marks.values()]) done()
   }
 
   /** Another one begins, which learns all anew. */
-  private begin(): void {
-    this.guard(() => {
+  #begin(): void {
+    this.#guard(() => {
       this.files.clear()
       this.files.meetVdso()
-      this.sampler.forgetRuntimes()
-      this.clear()
+      this.#sampler.forgetRuntimes()
+      this.#clear()
     })
   }
 }

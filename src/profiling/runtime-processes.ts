@@ -26,16 +26,16 @@ const leastBytes = mostBytes / mostProcesses
 /** Processes whose runtime is read, by their numbers. */
 export class RuntimeProcesses {
   readonly losses = { refused: 0, taken: 0 }
-  private readonly attached = new Map<number, Attached>()
-  private readonly share = new FairShare(mostBytes)
-  private readonly ownerOf: (pid: number) => Owner
+  readonly #attached = new Map<number, Attached>()
+  readonly #share = new FairShare(mostBytes)
+  readonly #ownerOf: (pid: number) => Owner
 
   constructor(ownerOf: (pid: number) => Owner) {
-    this.ownerOf = ownerOf
+    this.#ownerOf = ownerOf
   }
 
   get size(): number {
-    return this.attached.size
+    return this.#attached.size
   }
 
   /**
@@ -47,7 +47,7 @@ export class RuntimeProcesses {
     { elf, runtime }: KnownFile,
     tell: (reason: string) => void,
   ): RuntimeSettings | undefined {
-    this.forget(pid)
+    this.#forget(pid)
     const address = elf?.addressOf(offset)
     if (runtime === undefined || address === undefined) return {}
     const memory = ProcessMemory.open(pid)
@@ -59,8 +59,8 @@ export class RuntimeProcesses {
       tell(process)
       return {}
     }
-    const owner = this.ownerOf(pid)
-    this.attached.set(pid, {
+    const owner = this.#ownerOf(pid)
+    this.#attached.set(pid, {
       unit: runtime.unit,
       memory,
       process,
@@ -68,72 +68,69 @@ export class RuntimeProcesses {
       owner,
       bytes: leastBytes,
     })
-    this.share.add(owner, leastBytes)
-    this.shrink(pid)
+    this.#share.add(owner, leastBytes)
+    this.#shrink(pid)
     return process.settings
   }
 
   /** So much was named for the first time in a process. */
   charge(pid: number, bytes: number): void {
-    const attached = this.attached.get(pid)
+    const attached = this.#attached.get(pid)
     if (attached === undefined) return
     attached.bytes += bytes
-    this.share.add(attached.owner, bytes)
-    this.shrink(pid)
+    this.#share.add(attached.owner, bytes)
+    this.#shrink(pid)
   }
 
   /** Who has most gives up names, then processes, those first that were attached first. */
-  private shrink(used: number): void {
-    while (!this.share.fits(0)) {
-      const from = this.share.richest()
-      const named = this.first(from, ({ bytes }) => bytes > leastBytes)
+  #shrink(used: number): void {
+    while (!this.#share.fits(0)) {
+      const from = this.#share.richest()
+      const named = this.#first(from, ({ bytes }) => bytes > leastBytes)
       if (named !== undefined) {
-        const attached = this.attached.get(named)!
+        const attached = this.#attached.get(named)!
         attached.process.forgetNames()
-        this.share.remove(attached.owner, attached.bytes - leastBytes)
+        this.#share.remove(attached.owner, attached.bytes - leastBytes)
         attached.bytes = leastBytes
         continue
       }
-      const pid = this.first(from, (_, each) => each !== used) ?? used
+      const pid = this.#first(from, (_, each) => each !== used) ?? used
       this.losses.taken++
-      this.forget(pid)
+      this.#forget(pid)
     }
   }
 
-  private first(
-    from: Owner | undefined,
-    isMeant: (attached: Attached, pid: number) => boolean,
-  ): number | undefined {
-    for (const [pid, attached] of this.attached)
+  #first(from: Owner | undefined, isMeant: (attached: Attached, pid: number) => boolean): number | undefined {
+    for (const [pid, attached] of this.#attached)
       if (isSameOwner(attached.owner, from) && isMeant(attached, pid)) return pid
     return undefined
   }
 
   /** Lets go of those that ended: each keeps a descriptor. */
   closeEnded(): void {
-    for (const [pid, { started }] of this.attached) if (startOf(pid) !== started) this.forget(pid)
+    for (const [pid, { started }] of this.#attached) if (startOf(pid) !== started) this.#forget(pid)
   }
 
   unit(pid: number): RuntimeUnit | undefined {
-    return this.attached.get(pid)?.unit
+    return this.#attached.get(pid)?.unit
   }
 
   /** These pointers are named next. */
   expect(pid: number, pointers: readonly number[]): void {
-    if (pointers.length > 0) this.attached.get(pid)?.process.expect(pointers)
+    if (pointers.length > 0) this.#attached.get(pid)?.process.expect(pointers)
   }
 
   /** The frame of a pointer; undefined: nothing is known of the process. */
   name(pid: number, pointer: number): Frame | undefined {
-    return this.attached.get(pid)?.process.name(pointer)
+    return this.#attached.get(pid)?.process.name(pointer)
   }
 
-  private forget(pid: number): void {
-    const attached = this.attached.get(pid)
+  #forget(pid: number): void {
+    const attached = this.#attached.get(pid)
     if (attached === undefined) return
     attached.memory.close()
-    this.share.remove(attached.owner, attached.bytes)
-    this.attached.delete(pid)
+    this.#share.remove(attached.owner, attached.bytes)
+    this.#attached.delete(pid)
   }
 }
 

@@ -30,27 +30,27 @@ const lostHash = -1
 
 /** Counts of stacks, by group of processes and kind. */
 export class StackTotals {
-  private size = 0
-  private held = 0
+  #size = 0
+  #held = 0
   /** Memory is short: stacks that come from now on count to those that have no frames. */
-  private isShort = false
-  private all = new Map<Resource, Map<SampleKind, StackGroup>>()
+  #isShort = false
+  #all = new Map<Resource, Map<SampleKind, StackGroup>>()
 
   /** Bytes, about. */
   get bytes(): number {
-    return this.held + this.size * totalBytes
+    return this.#held + this.#size * totalBytes
   }
 
   add(resource: Resource, count: StackCount): void {
-    const group = this.group(resource, count.kind)
+    const group = this.#group(resource, count.kind)
     if (group.pids.size < maxPids && !group.pids.has(count.pid)) {
       group.pids.add(count.pid)
-      this.held += pidBytes
+      this.#held += pidBytes
     }
     let { comm, userHash, kernelHash, request } = count
     let key = `${userHash} ${kernelHash} ${request} ${comm}`
     let total = group.stacks.get(key)
-    if (total === undefined && (this.isShort || this.size >= maxTotals)) {
+    if (total === undefined && (this.#isShort || this.#size >= maxTotals)) {
       comm = ''
       userHash = lostHash
       kernelHash = request = 0
@@ -58,7 +58,7 @@ export class StackTotals {
       total = group.stacks.get(key)
     }
     if (total === undefined) {
-      this.size++
+      this.#size++
       group.stacks.set(key, {
         comm,
         userHash,
@@ -75,38 +75,38 @@ export class StackTotals {
 
   /** Takes in no stack that is new, until what was counted is taken. Gives nothing back by itself. */
   shed(): number {
-    this.isShort = true
+    this.#isShort = true
     return 0
   }
 
   /** All that was counted, and begins anew. */
   take(): StackTotals {
     const taken = new StackTotals()
-    taken.all = this.all
-    taken.size = this.size
-    taken.held = this.held
-    this.all = new Map()
-    this.size = 0
-    this.held = 0
-    this.isShort = false
+    taken.#all = this.#all
+    taken.#size = this.#size
+    taken.#held = this.#held
+    this.#all = new Map()
+    this.#size = 0
+    this.#held = 0
+    this.#isShort = false
     return taken
   }
 
   groups(): StackGroup[] {
-    return [...this.all.values()].flatMap(kinds => [...kinds.values()])
+    return [...this.#all.values()].flatMap(kinds => [...kinds.values()])
   }
 
-  private group(group: Resource, kind: SampleKind): StackGroup {
-    let kinds = this.all.get(group)
+  #group(group: Resource, kind: SampleKind): StackGroup {
+    let kinds = this.#all.get(group)
     if (kinds === undefined) {
       kinds = new Map()
-      this.all.set(group, kinds)
+      this.#all.set(group, kinds)
     }
     let found = kinds.get(kind)
     if (found === undefined) {
       found = { group, kind, pids: new Set(), stacks: new Map() }
       kinds.set(kind, found)
-      this.held += groupBytes
+      this.#held += groupBytes
     }
     return found
   }

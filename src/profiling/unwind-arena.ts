@@ -47,37 +47,37 @@ export class UnwindArena {
   refused = 0
   /** Of them those that had to make room while they were used: others had fewer. */
   taken = 0
-  private readonly memory: UnwindMemory
-  private readonly freeRows: Room
-  private readonly freePages: Room
-  private readonly held = new Map<number, Held>()
+  readonly #memory: UnwindMemory
+  readonly #freeRows: Room
+  readonly #freePages: Room
+  readonly #held = new Map<number, Held>()
   /** Never make room. */
-  private readonly pinned = new Set<number>()
-  private tables = 0
+  readonly #pinned = new Set<number>()
+  #tables = 0
   /** Rows of each owner. */
-  private readonly share: FairShare
-  private readonly ruleIds = new Map<bigint, number>()
-  private readonly ruleView: DataView
-  private readonly mostRules: number
-  private tick = 0
+  readonly #share: FairShare
+  readonly #ruleIds = new Map<bigint, number>()
+  readonly #ruleView: DataView
+  readonly #mostRules: number
+  #tick = 0
 
   constructor(memory: UnwindMemory) {
-    this.memory = memory
+    this.#memory = memory
     // Row 0 stays free: the walker takes the row before the one that it finds.
-    this.freeRows = new Room(1, memory.rows.length - 1)
-    this.share = new FairShare(memory.rows.length - 1)
-    this.freePages = new Room(0, memory.pages.length)
-    this.mostRules = Math.floor(memory.rules.length / ruleBytes)
-    this.ruleView = new DataView(memory.rules.buffer, memory.rules.byteOffset, memory.rules.byteLength)
-    for (const rule of firstRules) this.rule(BigInt(rule))
+    this.#freeRows = new Room(1, memory.rows.length - 1)
+    this.#share = new FairShare(memory.rows.length - 1)
+    this.#freePages = new Room(0, memory.pages.length)
+    this.#mostRules = Math.floor(memory.rules.length / ruleBytes)
+    this.#ruleView = new DataView(memory.rules.buffer, memory.rules.byteOffset, memory.rules.byteLength)
+    for (const rule of firstRules) this.#rule(BigInt(rule))
   }
 
   get files(): number {
-    return this.tables
+    return this.#tables
   }
 
   get rows(): number {
-    return this.memory.rows.length - 1 - this.freeRows.length
+    return this.#memory.rows.length - 1 - this.#freeRows.length
   }
 
   get losses(): ShareLosses {
@@ -86,12 +86,12 @@ export class UnwindArena {
   }
 
   get rules(): number {
-    return this.ruleIds.size
+    return this.#ruleIds.size
   }
 
   /** Bytes in use, of rows, pages and rules. */
   get bytes(): number {
-    const pages = this.memory.pages.length - this.freePages.length
+    const pages = this.#memory.pages.length - this.#freePages.length
     return 4 * this.rows + 4 * pages + ruleBytes * this.rules
   }
 
@@ -108,75 +108,75 @@ export class UnwindArena {
     owner = nobody,
   ): boolean {
     this.drop(id)
-    const held = table && this.allocate(table, owner, unpublish)
+    const held = table && this.#allocate(table, owner, unpublish)
     if (table === undefined || held === undefined) {
-      this.held.set(id, { ...empty, metAt: this.tick })
-      this.write(id, empty, runtime)
+      this.#held.set(id, { ...empty, metAt: this.#tick })
+      this.#write(id, empty, runtime)
       if (table !== undefined) this.refused++
       return table === undefined
     }
-    this.held.set(id, held)
-    this.share.add(owner, held.rows.length)
-    this.tables++
-    this.copy(table, held)
-    this.write(id, held, runtime)
+    this.#held.set(id, held)
+    this.#share.add(owner, held.rows.length)
+    this.#tables++
+    this.#copy(table, held)
+    this.#write(id, held, runtime)
     return true
   }
 
   /** Takes the table of a file out, of which the kernel side knows nothing any more. */
   drop(id: number): void {
-    const { files, fileWords } = this.memory
+    const { files, fileWords } = this.#memory
     files.fill(0, id * fileWords.size, (id + 1) * fileWords.size)
-    const held = this.held.get(id)
+    const held = this.#held.get(id)
     if (held === undefined) return
-    this.held.delete(id)
-    this.pinned.delete(id)
-    if (held.rows.length > 0) this.tables--
-    this.share.remove(held.owner, held.rows.length)
-    this.freeRows.give(held.rows)
-    this.freePages.give(held.pages)
+    this.#held.delete(id)
+    this.#pinned.delete(id)
+    if (held.rows.length > 0) this.#tables--
+    this.#share.remove(held.owner, held.rows.length)
+    this.#freeRows.give(held.rows)
+    this.#freePages.give(held.pages)
   }
 
   /** Takes note of which files were met since the last call: to be called every few seconds. */
   age(): void {
-    this.tick++
-    this.look()
+    this.#tick++
+    this.#look()
   }
 
   /** This file does not make room until it is dropped. */
   pin(id: number): void {
-    this.pinned.add(id)
+    this.#pinned.add(id)
   }
 
   /** Files that may make room, those first that were not met for the longest time. */
   idle(): number[] {
-    this.look()
-    return [...this.held]
-      .filter(([id, { metAt }]) => this.tick - metAt >= idleTicks && !this.pinned.has(id))
+    this.#look()
+    return [...this.#held]
+      .filter(([id, { metAt }]) => this.#tick - metAt >= idleTicks && !this.#pinned.has(id))
       .sort(([, a], [, b]) => a.metAt - b.metAt)
       .map(([id]) => id)
   }
 
-  private look(): void {
-    for (const [id, held] of this.held) if (this.met(id)) held.metAt = this.tick
+  #look(): void {
+    for (const [id, held] of this.#held) if (this.#met(id)) held.metAt = this.#tick
   }
 
-  private met(id: number): boolean {
-    const { files, fileWords } = this.memory
+  #met(id: number): boolean {
+    const { files, fileWords } = this.#memory
     const at = id * fileWords.size + fileWords.used
     const met = files[at] !== 0
     files[at] = 0
     return met
   }
 
-  private allocate(table: UnwindTable, owner: Owner, unpublish: (id: number) => void): Held | undefined {
+  #allocate(table: UnwindTable, owner: Owner, unpublish: (id: number) => void): Held | undefined {
     const { rows, pages } = table
-    const take = () => this.take(rows.length, pages.length, owner)
-    if (rows.length >= this.memory.rows.length || pages.length > this.memory.pages.length) return undefined
+    const take = () => this.#take(rows.length, pages.length, owner)
+    if (rows.length >= this.#memory.rows.length || pages.length > this.#memory.pages.length) return undefined
     const taken = take()
     if (taken !== undefined) return taken
     for (const id of this.idle()) {
-      if (this.held.get(id)!.rows.length === 0) continue
+      if (this.#held.get(id)!.rows.length === 0) continue
       unpublish(id)
       this.drop(id)
       const found = take()
@@ -184,9 +184,9 @@ export class UnwindArena {
     }
     // Nobody's is idle: whoever has more than this owner would have gives the table up that was met least of late.
     for (;;) {
-      const giver = this.share.giver(owner, rows.length)
+      const giver = this.#share.giver(owner, rows.length)
       if (giver === undefined || isSameOwner(giver, owner)) return undefined
-      const id = this.oldestOf(giver)
+      const id = this.#oldestOf(giver)
       if (id === undefined) return undefined
       this.taken++
       unpublish(id)
@@ -196,32 +196,32 @@ export class UnwindArena {
     }
   }
 
-  private oldestOf(owner: Owner): number | undefined {
+  #oldestOf(owner: Owner): number | undefined {
     let oldest: number | undefined
     let metAt = Number.POSITIVE_INFINITY
-    for (const [id, held] of this.held) {
+    for (const [id, held] of this.#held) {
       if (held.rows.length === 0 || held.metAt >= metAt) continue
-      if (this.pinned.has(id) || !isSameOwner(held.owner, owner)) continue
+      if (this.#pinned.has(id) || !isSameOwner(held.owner, owner)) continue
       oldest = id
       metAt = held.metAt
     }
     return oldest
   }
 
-  private take(rows: number, pages: number, owner: Owner): Held | undefined {
-    const forRows = this.freeRows.take(rows)
+  #take(rows: number, pages: number, owner: Owner): Held | undefined {
+    const forRows = this.#freeRows.take(rows)
     if (forRows === undefined) return undefined
-    const forPages = this.freePages.take(pages)
-    if (forPages !== undefined) return { rows: forRows, pages: forPages, owner, metAt: this.tick }
-    this.freeRows.give(forRows)
+    const forPages = this.#freePages.take(pages)
+    if (forPages !== undefined) return { rows: forRows, pages: forPages, owner, metAt: this.#tick }
+    this.#freeRows.give(forRows)
     return undefined
   }
 
-  private copy({ rows, pages, rules }: UnwindTable, held: Held): void {
+  #copy({ rows, pages, rules }: UnwindTable, held: Held): void {
     const ids = new Uint32Array(Math.floor(rules.length / ruleBytes))
     const view = new DataView(rules.buffer, rules.byteOffset, rules.byteLength)
-    for (let i = 0; i < ids.length; i++) ids[i] = this.rule(view.getBigUint64(i * ruleBytes, true))
-    const { memory } = this
+    for (let i = 0; i < ids.length; i++) ids[i] = this.#rule(view.getBigUint64(i * ruleBytes, true))
+    const memory = this.#memory
     const { at } = held.rows
     for (let i = 0; i < rows.length; i++) {
       const row = rows[i]!
@@ -231,18 +231,18 @@ export class UnwindArena {
   }
 
   /** The number of a rule; where there is no room for another one it is one that is not followed. */
-  private rule(bits: bigint): number {
-    const known = this.ruleIds.get(bits)
+  #rule(bits: bigint): number {
+    const known = this.#ruleIds.get(bits)
     if (known !== undefined) return known
-    if (this.ruleIds.size >= this.mostRules) return unsupportedRule
-    const id = this.ruleIds.size
-    this.ruleView.setBigUint64(id * ruleBytes, bits, true)
-    this.ruleIds.set(bits, id)
+    if (this.#ruleIds.size >= this.#mostRules) return unsupportedRule
+    const id = this.#ruleIds.size
+    this.#ruleView.setBigUint64(id * ruleBytes, bits, true)
+    this.#ruleIds.set(bits, id)
     return id
   }
 
-  private write(id: number, { rows, pages }: Held, runtime: number): void {
-    const { files, fileWords } = this.memory
+  #write(id: number, { rows, pages }: Held, runtime: number): void {
+    const { files, fileWords } = this.#memory
     const at = id * fileWords.size
     files[at + fileWords.firstPage] = pages.at
     // The last page number only ends the one before it.
@@ -262,22 +262,22 @@ const empty: Held = { rows: nothing, pages: nothing, owner: nobody, metAt: 0 }
 /** Free places of an array, in order; the first that is large enough is taken. */
 class Room {
   length: number
-  private readonly free: { at: number; length: number }[]
+  readonly #free: { at: number; length: number }[]
 
   constructor(at: number, length: number) {
     this.length = length
-    this.free = [{ at, length }]
+    this.#free = [{ at, length }]
   }
 
   take(length: number): Range | undefined {
     if (length === 0) return nothing
-    const index = this.free.findIndex(range => range.length >= length)
-    const range = this.free[index]
+    const index = this.#free.findIndex(range => range.length >= length)
+    const range = this.#free[index]
     if (range === undefined) return undefined
     const taken = { at: range.at, length }
     range.at += length
     range.length -= length
-    if (range.length === 0) this.free.splice(index, 1)
+    if (range.length === 0) this.#free.splice(index, 1)
     this.length -= length
     return taken
   }
@@ -285,22 +285,22 @@ class Room {
   give({ at, length }: Range): void {
     if (length === 0) return
     this.length += length
-    let index = this.free.findIndex(range => range.at > at)
-    if (index < 0) index = this.free.length
-    const before = this.free[index - 1]
-    const behind = this.free[index]
+    let index = this.#free.findIndex(range => range.at > at)
+    if (index < 0) index = this.#free.length
+    const before = this.#free[index - 1]
+    const behind = this.#free[index]
     const joinsBefore = before !== undefined && before.at + before.length === at
     const joinsBehind = behind !== undefined && at + length === behind.at
     if (joinsBefore && joinsBehind) {
       before.length += length + behind.length
-      this.free.splice(index, 1)
+      this.#free.splice(index, 1)
     } else if (joinsBefore) {
       before.length += length
     } else if (joinsBehind) {
       behind.at = at
       behind.length += length
     } else {
-      this.free.splice(index, 0, { at, length })
+      this.#free.splice(index, 0, { at, length })
     }
   }
 }

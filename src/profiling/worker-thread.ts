@@ -52,72 +52,72 @@ export interface WorkerThreadOptions {
 export class WorkerThread {
   /** How often it ended without being asked to. */
   failures = 0
-  private readonly options: WorkerThreadOptions
-  private settings: SymbolSettings
-  private worker: Worker | undefined
-  private restart: NodeJS.Timeout | undefined
+  readonly #options: WorkerThreadOptions
+  #settings: SymbolSettings
+  #worker: Worker | undefined
+  #restart: NodeJS.Timeout | undefined
   /** Descriptors that it has not closed yet, by id of the file. */
-  private readonly descriptors = new Map<number, number>()
+  readonly #descriptors = new Map<number, number>()
   /** Requests without an answer, and since when it said nothing while there were some. */
-  private waiting = 0
-  private silentSince = 0
-  private isEnding = false
-  private restartMs = 0
-  private startedMs = 0
-  private closed = false
-  private cpuMs_ = 0
+  #waiting = 0
+  #silentSince = 0
+  #isEnding = false
+  #restartMs = 0
+  #startedMs = 0
+  #closed = false
+  #cpuMs_ = 0
 
   /** Throws where its program is missing. */
   constructor(options: WorkerThreadOptions) {
-    this.options = options
-    this.settings = options.settings
-    this.start()
+    this.#options = options
+    this.#settings = options.settings
+    this.#start()
   }
 
   /** False: there is none now, and nothing was sent. */
   send(request: Request): boolean {
-    if (this.worker === undefined) return false
-    this.worker.postMessage(request)
+    if (this.#worker === undefined) return false
+    this.#worker.postMessage(request)
     if (!answered.has(request.kind)) return true
-    if (this.waiting === 0) this.silentSince = performance.now()
-    this.waiting++
+    if (this.#waiting === 0) this.#silentSince = performance.now()
+    this.#waiting++
     return true
   }
 
   /** So much waits for an answer that files are not taken: they are asked about again. */
   get busy(): boolean {
-    return this.waiting >= mostWaiting
+    return this.#waiting >= mostWaiting
   }
 
   /** So much waits that stacks should be told again later. */
   get overloaded(): boolean {
-    return this.waiting >= 2 * mostWaiting
+    return this.#waiting >= 2 * mostWaiting
   }
 
   /** What is wrong with it now; undefined: nothing. */
   get stuck(): string | undefined {
-    if (!this.isEnding) return undefined
-    const seconds = Math.round((performance.now() - this.silentSince) / 1000)
+    if (!this.#isEnding) return undefined
+    const seconds = Math.round((performance.now() - this.#silentSince) / 1000)
     return `the symbol thread has not responded for ${seconds} s and cannot be stopped; a file system may not respond`
   }
 
   /** Milliseconds of CPU that it took since it began, as of the last look; 0 where the runtime does not say (before Node 24.6). */
   get cpuMs(): number {
-    return this.cpuMs_
+    return this.#cpuMs_
   }
 
   /** Ends it where it has not answered for long; to be called now and then. */
   watch(): void {
-    void this.worker
+    void this.#worker
       ?.cpuUsage?.()
       .then(({ user, system }) => {
-        this.cpuMs_ = (user + system) / 1000
+        this.#cpuMs_ = (user + system) / 1000
       })
       .catch(() => undefined) // it has ended
-    if (this.worker === undefined || this.waiting === 0 || this.isEnding) return
-    if (performance.now() - this.silentSince < (this.options.patienceMs ?? defaultPatienceMs)) return
-    this.isEnding = true
-    void this.worker.terminate()
+    if (this.#worker === undefined || this.#waiting === 0 || this.#isEnding) return
+    if (performance.now() - this.#silentSince < (this.#options.patienceMs ?? defaultPatienceMs)) return
+    this.#isEnding = true
+    void this.#worker.terminate()
   }
 
   /**
@@ -125,87 +125,87 @@ export class WorkerThread {
    * there is none now, or it is busy.
    */
   sendFile(file: MappedFile, fd: number): boolean {
-    if (this.worker === undefined || this.busy) {
+    if (this.#worker === undefined || this.busy) {
       if (fd >= 0) closeSync(fd)
       return false
     }
-    if (fd >= 0) this.descriptors.set(file.id, fd)
+    if (fd >= 0) this.#descriptors.set(file.id, fd)
     return this.send({ kind: 'file', file, fd })
   }
 
   configure(settings: SymbolSettings): void {
-    this.settings = settings
+    this.#settings = settings
     this.send({ kind: 'settings', settings })
   }
 
   async close(): Promise<void> {
-    this.closed = true
-    clearTimeout(this.restart)
-    const { worker } = this
-    this.worker = undefined
+    this.#closed = true
+    clearTimeout(this.#restart)
+    const worker = this.#worker
+    this.#worker = undefined
     if (worker === undefined) return
     await within(endMs, worker.terminate())
-    this.closeDescriptors()
+    this.#closeDescriptors()
   }
 
-  private start(): void {
+  #start(): void {
     if (entry === undefined) throw new Error('profiling-worker.cjs not found; reinstall the package')
     const worker = new Worker(entry, {
-      workerData: this.settings,
+      workerData: this.#settings,
       resourceLimits: { maxOldGenerationSizeMb: heapMb, maxYoungGenerationSizeMb: 8 },
       name: 'svc-symbols',
     })
     worker.unref()
-    this.waiting = 0
-    this.isEnding = false
-    this.startedMs = performance.now()
+    this.#waiting = 0
+    this.#isEnding = false
+    this.#startedMs = performance.now()
     worker.on('message', (answer: Answer) => {
-      this.silentSince = performance.now()
-      if (answered.has(requestOf[answer.kind])) this.waiting--
+      this.#silentSince = performance.now()
+      if (answered.has(requestOf[answer.kind])) this.#waiting--
       if (answer.kind === 'table') {
-        const fd = this.descriptors.get(answer.id)
-        this.descriptors.delete(answer.id)
+        const fd = this.#descriptors.get(answer.id)
+        this.#descriptors.delete(answer.id)
         if (fd !== undefined) closeSync(fd)
       }
-      this.options.answer(answer)
+      this.#options.answer(answer)
     })
     let reason = 'it exited'
     worker.on('error', error => {
       reason = error instanceof Error ? error.message : String(error)
     })
     worker.on('exit', () => {
-      if (this.closed || this.worker !== worker) return
-      this.worker = undefined
+      if (this.#closed || this.#worker !== worker) return
+      this.#worker = undefined
       this.failures++
-      this.closeDescriptors()
-      if (this.isEnding) reason = 'it did not respond'
-      this.isEnding = false
-      this.options.ended(reason)
-      this.startLater()
+      this.#closeDescriptors()
+      if (this.#isEnding) reason = 'it did not respond'
+      this.#isEnding = false
+      this.#options.ended(reason)
+      this.#startLater()
     })
-    this.worker = worker
+    this.#worker = worker
   }
 
-  private startLater(): void {
-    const first = this.options.restartMs ?? defaultRestartMs
-    const isSound = performance.now() - this.startedMs >= soundMs
-    this.restartMs = isSound || this.restartMs === 0 ? first : Math.min(2 * this.restartMs, mostRestartMs)
-    this.restart = setTimeout(() => {
+  #startLater(): void {
+    const first = this.#options.restartMs ?? defaultRestartMs
+    const isSound = performance.now() - this.#startedMs >= soundMs
+    this.#restartMs = isSound || this.#restartMs === 0 ? first : Math.min(2 * this.#restartMs, mostRestartMs)
+    this.#restart = setTimeout(() => {
       try {
-        this.start()
+        this.#start()
       } catch (error) {
         // Memory or threads are short.
-        this.options.ended(errorText(error))
-        this.startLater()
+        this.#options.ended(errorText(error))
+        this.#startLater()
         return
       }
-      this.options.begun()
-    }, this.restartMs)
-    this.restart.unref()
+      this.#options.begun()
+    }, this.#restartMs)
+    this.#restart.unref()
   }
 
-  private closeDescriptors(): void {
-    for (const fd of this.descriptors.values()) closeSync(fd)
-    this.descriptors.clear()
+  #closeDescriptors(): void {
+    for (const fd of this.#descriptors.values()) closeSync(fd)
+    this.#descriptors.clear()
   }
 }

@@ -44,34 +44,34 @@ export class Workshop {
   /** Files without a table, the last ones. */
   readonly untabled: { path: string; reason: string }[] = []
   cacheHits = 0
-  private settings: SymbolSettings
-  private cache: UnwindCache | undefined
-  private vdso: FileSymbols | undefined
-  private readonly files = new Map<number, KnownFile>()
+  #settings: SymbolSettings
+  #cache: UnwindCache | undefined
+  #vdso: FileSymbols | undefined
+  readonly #files = new Map<number, KnownFile>()
   /** What each file was when it was read, and who ran it last since anybody asked. */
-  private readonly stamps = new Map<number, Stamp>()
-  private readonly metBy = new Map<number, number>()
+  readonly #stamps = new Map<number, Stamp>()
+  readonly #metBy = new Map<number, number>()
 
   constructor(settings: SymbolSettings, decoder = new Decoder()) {
-    this.settings = settings
+    this.#settings = settings
     this.decoder = decoder
     this.symbols = new SymbolCache(settings, decoder)
-    this.cache = settings.cacheDir === '' ? undefined : new UnwindCache(settings.cacheDir)
+    this.#cache = settings.cacheDir === '' ? undefined : new UnwindCache(settings.cacheDir)
   }
 
   get size(): number {
-    return this.files.size
+    return this.#files.size
   }
 
   configure(settings: SymbolSettings): void {
-    if (settings.cacheDir !== this.settings.cacheDir)
-      this.cache = settings.cacheDir === '' ? undefined : new UnwindCache(settings.cacheDir)
-    this.settings = settings
+    if (settings.cacheDir !== this.#settings.cacheDir)
+      this.#cache = settings.cacheDir === '' ? undefined : new UnwindCache(settings.cacheDir)
+    this.#settings = settings
     this.symbols.configure(settings)
   }
 
   known(id: number): KnownFile | undefined {
-    return this.files.get(id)
+    return this.#files.get(id)
   }
 
   /**
@@ -79,7 +79,7 @@ export class Workshop {
    * but where device and inode of the listing are not those of the code (overlayfs) its own process's path does.
    */
   mapped(pid: number, mapping: ProcessMapping): KnownFile | undefined {
-    for (const known of this.files.values()) {
+    for (const known of this.#files.values()) {
       const { file } = known
       if (file.path !== mapping.path) continue
       if (file.pid === pid || mapping.file === listed(file)) return known
@@ -89,7 +89,7 @@ export class Workshop {
 
   /** A process runs code of the file now. */
   met(id: number, pid: number): void {
-    if (this.files.has(id)) this.metBy.set(id, pid)
+    if (this.#files.has(id)) this.#metBy.set(id, pid)
   }
 
   /**
@@ -98,28 +98,28 @@ export class Workshop {
    */
   replaced(): number[] {
     const found: number[] = []
-    for (const [id, pid] of this.metBy) {
-      const before = this.stamps.get(id)
-      const known = this.files.get(id)
+    for (const [id, pid] of this.#metBy) {
+      const before = this.#stamps.get(id)
+      const known = this.#files.get(id)
       if (before === undefined || known === undefined) continue
       // What users mounted in namespaces of their own may never answer.
       if (!isOfHost('/proc', pid)) continue
       const now = stampAt(`/proc/${pid}/root${known.file.path}`)
       if (now?.ino === before.ino && now.dev === before.dev && isOther(now, before)) found.push(id)
     }
-    this.metBy.clear()
+    this.#metBy.clear()
     return found
   }
 
   /** The symbols of a file, which is opened again through a process that runs it; in brackets why there are none. */
   symbolsOf(id: number, pid: number, owner: () => Owner): FileSymbols | string {
-    const known = this.files.get(id)
+    const known = this.#files.get(id)
     if (known === undefined) return reasons.processEnded
     const { path } = known.file
     if (known.elf === undefined) return unreadableReason(path, known.reason)
     if (path === vdsoPath) {
-      this.vdso ??= vdsoSymbols()
-      return this.vdso ?? reasons.vdso
+      this.#vdso ??= vdsoSymbols()
+      return this.#vdso ?? reasons.vdso
     }
     const source = () => {
       const { buildId } = known.elf!
@@ -129,22 +129,22 @@ export class Workshop {
   }
 
   forget(id: number): void {
-    this.files.delete(id)
-    this.stamps.delete(id)
-    this.metBy.delete(id)
+    this.#files.delete(id)
+    this.#stamps.delete(id)
+    this.#metBy.delete(id)
     this.symbols.forget(id)
   }
 
   /** Reads a file: its table, and what is needed to name its frames while it may be opened. `fd` stays the caller's. */
   add(file: MappedFile, fd: number): Answer {
-    const known = this.read(file, fd)
-    this.files.set(file.id, known)
-    if (fd >= 0 && file.path !== vdsoPath) this.stamps.set(file.id, stampOf(fstatSync(fd)))
+    const known = this.#read(file, fd)
+    this.#files.set(file.id, known)
+    if (fd >= 0 && file.path !== vdsoPath) this.#stamps.set(file.id, stampOf(fstatSync(fd)))
     let table: UnwindTable | undefined
     let { reason } = known
     if (known.elf !== undefined) {
       try {
-        table = this.tableOf(known.elf)
+        table = this.#tableOf(known.elf)
         if (table === undefined) reason = 'it has no .eh_frame'
       } catch (error) {
         reason = errorText(error)
@@ -162,7 +162,7 @@ export class Workshop {
     return { kind: 'table', id: file.id, table, runtime }
   }
 
-  private read(file: MappedFile, fd: number): KnownFile {
+  #read(file: MappedFile, fd: number): KnownFile {
     const origin = fd < 0 ? noOrigin : originOf(fd)
     const none = { file, elf: undefined, mapping: undefined, origin, runtime: undefined }
     if (fd < 0) return { ...none, reason: file.unread }
@@ -175,21 +175,21 @@ export class Workshop {
       return { ...none, reason: hasMagic(fd) ? error.message : notElf }
     }
     const mapping = { path: file.path, buildId: elf.buildId, hash: elf.htlHash(), ...elf.codeMapping() }
-    return { file, elf, mapping, origin, reason: '', runtime: this.runtimeOf(elf, file.path) }
+    return { file, elf, mapping, origin, reason: '', runtime: this.#runtimeOf(elf, file.path) }
   }
 
-  private tableOf(elf: ElfFile): UnwindTable | undefined {
-    const cached = this.cache?.read(elf)
+  #tableOf(elf: ElfFile): UnwindTable | undefined {
+    const cached = this.#cache?.read(elf)
     if (cached !== undefined) {
       this.cacheHits++
       return cached
     }
     const table = buildUnwindTable(elf)
-    if (table !== undefined) this.cache?.write(elf, table)
+    if (table !== undefined) this.#cache?.write(elf, table)
     return table
   }
 
-  private runtimeOf(elf: ElfFile, path: string): KnownFile['runtime'] {
+  #runtimeOf(elf: ElfFile, path: string): KnownFile['runtime'] {
     for (const unit of runtimes) {
       try {
         const file = unit.recognise(elf, path)

@@ -22,9 +22,9 @@ export const amqp: ProtocolUnit = {
 
 class Amqp implements Protocol {
   readonly name = amqp.name
-  private readonly messages = new Messages()
+  readonly #messages = new Messages()
 
   open(connection: StreamConnection): StreamDecoder {
-    return new AmqpStream(this.messages, connection)
+    return new AmqpStream(this.#messages, connection)
   }
 }

@@ -20,7 +20,7 @@ export class Destination {
   readonly anonymous: boolean
   /** The name or the template, to tell spans and series apart; '' where there are too many of them already. */
   readonly label: string
-  private readonly names = new Map<string, string>()
+  readonly #names = new Map<string, string>()
 
   constructor(name: string, { template, anonymous }: Pattern, label: string) {
     this.name = anonymous ? template : name
@@ -32,10 +32,10 @@ export class Destination {
   /** `{operation} {destination}`, the span's name of the messaging conventions. */
   spanName(operation: string): string {
     if (this.label === '') return operation
-    let name = this.names.get(operation)
+    let name = this.#names.get(operation)
     if (name === undefined) {
       name = `${operation} ${this.label}`
-      this.names.set(operation, name)
+      this.#names.set(operation, name)
     }
     return name
   }
@@ -48,32 +48,32 @@ const maxLabels = 200
 
 /** The destinations of a messaging system, found by their bytes. */
 export class Destinations {
-  private readonly patternOf: (name: string) => Pattern
-  private readonly texts = small(new Interner({ slots: 4_096, maxLength: maxNameBytes }))
-  private readonly known = small(new BoundedMap<string, Destination>(4_096))
-  private readonly labels = new Set<string>()
+  readonly #patternOf: (name: string) => Pattern
+  readonly #texts = small(new Interner({ slots: 4_096, maxLength: maxNameBytes }))
+  readonly #known = small(new BoundedMap<string, Destination>(4_096))
+  readonly #labels = new Set<string>()
 
   constructor(patternOf: (name: string) => Pattern) {
-    this.patternOf = patternOf
+    this.#patternOf = patternOf
   }
 
   /** That of `bytes[start, end)`, which are UTF-8. */
   of(bytes: Buffer, start: number, end: number): Destination {
     const cut = Math.min(end, start + maxNameBytes)
-    const text = this.texts.intern(bytes, start, cut)
-    const found = this.known.get(text)
+    const text = this.#texts.intern(bytes, start, cut)
+    const found = this.#known.get(text)
     if (found !== undefined) return found
     const name = utf8Text(bytes, start, cut)
-    const pattern = this.patternOf(name)
-    const destination = new Destination(name, pattern, this.labelOf(pattern.template))
-    this.known.set(text, destination)
+    const pattern = this.#patternOf(name)
+    const destination = new Destination(name, pattern, this.#labelOf(pattern.template))
+    this.#known.set(text, destination)
     return destination
   }
 
-  private labelOf(template: string): string {
-    if (this.labels.has(template)) return template
-    if (this.labels.size >= maxLabels) return ''
-    this.labels.add(template)
+  #labelOf(template: string): string {
+    if (this.#labels.has(template)) return template
+    if (this.#labels.size >= maxLabels) return ''
+    this.#labels.add(template)
     return template
   }
 }

@@ -24,10 +24,10 @@ export const dns: ProtocolUnit = {
 
 class Dns implements Protocol {
   readonly name = dns.name
-  private readonly telling = new Telling()
-  private readonly unanswered = new Unanswered()
+  readonly #telling = new Telling()
+  readonly #unanswered = new Unanswered()
 
   open(connection: StreamConnection): StreamDecoder {
-    return new DnsStream(this.telling, connection, this.unanswered)
+    return new DnsStream(this.#telling, connection, this.#unanswered)
   }
 }

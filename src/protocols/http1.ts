@@ -16,33 +16,33 @@ export const http1: ProtocolUnit = {
 
 class Http1 implements Protocol {
   readonly name = http1.name
-  private readonly calls: HttpCalls
-  private readonly head = new RequestHead()
-  private readonly requests: Http1Requests
+  readonly #calls: HttpCalls
+  readonly #head = new RequestHead()
+  readonly #requests: Http1Requests
 
   constructor(options: ProtocolOptions) {
-    this.calls = new HttpCalls(options)
+    this.#calls = new HttpCalls(options)
     const { captureBytes = Number.POSITIVE_INFINITY } = options
-    this.requests = new Http1Requests(
-      (operation, bytes, length) => this.read(operation, bytes, 0, length),
+    this.#requests = new Http1Requests(
+      (operation, bytes, length) => this.#read(operation, bytes, 0, length),
       captureBytes,
     )
   }
 
   open(connection: StreamConnection): StreamDecoder {
-    return new Http1Stream(this.requests, connection)
+    return new Http1Stream(this.#requests, connection)
   }
 
   fillCall(operation: Operation): boolean {
     const { bytes, start, end } = operation.head
-    return this.read(operation, bytes, Math.max(0, start), Math.min(end, bytes.length))
+    return this.#read(operation, bytes, Math.max(0, start), Math.min(end, bytes.length))
   }
 
-  private read(operation: Operation, bytes: Buffer, start: number, end: number): boolean {
-    const { head } = this
+  #read(operation: Operation, bytes: Buffer, start: number, end: number): boolean {
+    const head = this.#head
     if (!head.read(bytes, start, end)) return false
     // A target in origin form says nothing of its scheme.
     if (operation.connection.tls && head.target.host.empty) head.scheme = 'https://'
-    return this.calls.describe(head, bytes, operation)
+    return this.#calls.describe(head, bytes, operation)
   }
 }

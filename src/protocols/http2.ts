@@ -18,13 +18,13 @@ export const http2: ProtocolUnit = {
 
 class Http2 implements Protocol {
   readonly name = http2.name
-  private readonly calls: Http2Calls
+  readonly #calls: Http2Calls
 
   constructor(options: ProtocolOptions) {
-    this.calls = new Http2Calls(options)
+    this.#calls = new Http2Calls(options)
   }
 
   open(connection: StreamConnection): StreamDecoder {
-    return new Http2Stream(this.calls, connection)
+    return new Http2Stream(this.#calls, connection)
   }
 }

@@ -108,7 +108,7 @@ class Kafka implements Protocol {
   readonly cursor = new Cursor()
   /** Clients and groups. */
   readonly texts = new Texts({ slots: 2_048, maxLength: maxNameBytes })
-  private readonly partitions: string[] = []
+  readonly #partitions: string[] = []
 
   open(connection: StreamConnection): StreamDecoder {
     return new KafkaStream(this, connection)
@@ -123,7 +123,7 @@ class Kafka implements Protocol {
     const what = keyOf(operation) === api.produce ? send : poll
     describeMessage(call, connection, what, contents.soleTopic)
     if (contents.solePartition >= 0)
-      attributes.add('messaging.destination.partition.id', this.partitionText(contents.solePartition))
+      attributes.add('messaging.destination.partition.id', this.#partitionText(contents.solePartition))
     if (what === poll && group !== '') {
       attributes.add('messaging.consumer.group.name', group)
       dimensions.add('messaging.consumer.group.name', group)
@@ -132,12 +132,12 @@ class Kafka implements Protocol {
     if (contents.messages > 0) attributes.add('messaging.batch.message_count', contents.messages)
   }
 
-  private partitionText(partition: number): string {
+  #partitionText(partition: number): string {
     if (partition >= maxPartitionTexts) return String(partition)
-    let text = this.partitions[partition]
+    let text = this.#partitions[partition]
     if (text === undefined) {
       text = String(partition)
-      this.partitions[partition] = text
+      this.#partitions[partition] = text
     }
     return text
   }
@@ -148,7 +148,7 @@ class KafkaStream extends Numbered {
   readonly protocol: Kafka
   /** Of the connection's latest requests; '' as long as they had none. */
   client = ''
-  private group = ''
+  #group = ''
   protected readonly requests = new SizedMessages(new Requests(this))
   protected readonly answers = new SizedMessages(new Responses(this))
 
@@ -158,20 +158,21 @@ class KafkaStream extends Numbered {
   }
 
   override end(operation: Operation): void {
-    this.complete(operation)
+    this.#complete(operation)
     super.end(operation)
   }
 
   describe(operation: Operation): void {
-    const { protocol, connection, client, group } = this
+    const { protocol, connection, client } = this
+    const group = this.#group
     const known = group || protocol.groups.of(connection.clientAddress, client)
     protocol.describe(operation, connection, known, client)
   }
 
   /** The client has named its group. */
   joined(group: string): void {
-    if (group === '' || group === this.group || !this.confirmed) return
-    this.group = group
+    if (group === '' || group === this.#group || !this.confirmed) return
+    this.#group = group
     this.protocol.groups.learn(this.connection.clientAddress, this.client, group)
   }
 
@@ -191,12 +192,12 @@ class KafkaStream extends Numbered {
       this.drop(operation)
       return
     }
-    this.complete(operation)
+    this.#complete(operation)
     fail(operation.call, brokenOff(errno))
     this.end(operation)
   }
 
-  private complete(operation: Operation): void {
+  #complete(operation: Operation): void {
     if ((operation.mark & (described | mark.silent)) !== 0) return
     this.protocol.contents.clear()
     this.describe(operation)
@@ -238,7 +239,7 @@ class Requests extends MessageReader<KafkaStream> {
     stream.client = texts.of(bytes, cursor.textStart, nameEnd(cursor))
     cursor.flexible = isFlexible(key, version)
     cursor.tags()
-    if (key === api.produce) this.readProduce(operation, version)
+    if (key === api.produce) this.#readProduce(operation, version)
     else if (key === api.fetch) {
       if (isReplication(cursor, version)) operation.mark |= mark.silent
     } else if (groupKeys.has(key)) {
@@ -252,7 +253,7 @@ class Requests extends MessageReader<KafkaStream> {
     this.stream.sent(flow)
   }
 
-  private readProduce(operation: Operation, version: number): void {
+  #readProduce(operation: Operation, version: number): void {
     const { stream } = this
     const { contents, cursor, topics } = stream.protocol
     contents.clear()
@@ -306,7 +307,7 @@ class Responses extends MessageReader<KafkaStream> {
       operation.mark |= fruitful
       stream.describe(operation)
     }
-    if (contents.error !== 0) this.fail(operation, contents.error)
+    if (contents.error !== 0) this.#fail(operation, contents.error)
   }
 
   closed(flow: ByteFlow): void {
@@ -320,7 +321,7 @@ class Responses extends MessageReader<KafkaStream> {
     else stream.drop(operation)
   }
 
-  private fail(operation: Operation, code: number): void {
+  #fail(operation: Operation, code: number): void {
     if ((operation.mark & described) === 0) {
       this.stream.protocol.contents.clear()
       this.stream.describe(operation)

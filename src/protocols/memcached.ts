@@ -28,7 +28,7 @@ export const memcached: ProtocolUnit = {
 class Memcached implements Protocol {
   readonly name = memcached.name
   /** For words of either side. */
-  private readonly words = small(new Interner({ slots: 256, maxLength: 32 }))
+  readonly #words = small(new Interner({ slots: 256, maxLength: 32 }))
 
   fillCall({ connection, call }: Operation): boolean {
     const { peerAddress, peerPort } = connection
@@ -37,6 +37,6 @@ class Memcached implements Protocol {
   }
 
   open(connection: StreamConnection): StreamDecoder {
-    return new MemcachedStream(this.words, connection)
+    return new MemcachedStream(this.#words, connection)
   }
 }

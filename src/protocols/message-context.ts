@@ -4,16 +4,16 @@ import { TraceFields } from '../model/trace-headers.ts'
 
 /** The place in a trace that properties of a message tell: `traceparent` and `tracestate`, else `b3`. Used again. */
 export class MessageContext {
-  private readonly fields = new TraceFields()
+  readonly #fields = new TraceFields()
 
   /** A message begins. */
   clear(): void {
-    this.fields.clear()
+    this.#fields.clear()
   }
 
   /** The message has a property of this name, whose value is `bytes[start, end)`. Of one that comes twice the first counts. */
   property(bytes: Buffer, name: ByteRange, start: number, end: number): void {
-    const { fields } = this
+    const fields = this.#fields
     if (name.spells(bytes, 'tracestate')) fields.addState(bytes, start, end)
     else if (name.spells(bytes, 'traceparent')) {
       if (fields.traceparent.empty) fields.traceparent.set(start, end)
@@ -22,6 +22,6 @@ export class MessageContext {
 
   /** Says in `context` what the properties, ranges of `bytes`, come to. */
   settle(bytes: Buffer, context: TraceContext): void {
-    this.fields.settle(bytes, context)
+    this.#fields.settle(bytes, context)
   }
 }

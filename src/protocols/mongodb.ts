@@ -36,8 +36,8 @@ class Mongodb implements Protocol {
   readonly name = mongodb.name
   readonly command = new Command()
   readonly reply = new Reply()
-  private readonly names = small(new BoundedMap<string, BoundedMap<string, string>>(128))
-  private readonly codes = small(new BoundedMap<number, string>(512))
+  readonly #names = small(new BoundedMap<string, BoundedMap<string, string>>(128))
+  readonly #codes = small(new BoundedMap<number, string>(512))
 
   open(connection: StreamConnection): StreamDecoder {
     return new MongodbStream(this, connection)
@@ -59,7 +59,7 @@ class Mongodb implements Protocol {
     }
     if (batch > 1) call.attributes.add('db.operation.batch.size', batch)
     const target = collection || database
-    if (name !== '' && target !== '') call.name = this.nameOf(name, target)
+    if (name !== '' && target !== '') call.name = this.#nameOf(name, target)
   }
 
   /** The end of a long command, which may tell its database. */
@@ -83,24 +83,24 @@ class Mongodb implements Protocol {
   describeReply(operation: Operation): void {
     const { failed, code } = this.reply
     if (!failed || operation.call.error !== '') return
-    if (code > 0) describeDatabaseError(operation.call, this.codeText(code))
+    if (code > 0) describeDatabaseError(operation.call, this.#codeText(code))
     else fail(operation.call, '_OTHER')
   }
 
-  private codeText(code: number): string {
-    let text = this.codes.get(code)
+  #codeText(code: number): string {
+    let text = this.#codes.get(code)
     if (text === undefined) {
       text = String(code)
-      this.codes.set(code, text)
+      this.#codes.set(code, text)
     }
     return text
   }
 
-  private nameOf(command: string, target: string): string {
-    let names = this.names.get(command)
+  #nameOf(command: string, target: string): string {
+    let names = this.#names.get(command)
     if (names === undefined) {
       names = small(new BoundedMap(256))
-      this.names.set(command, names)
+      this.#names.set(command, names)
     }
     let name = names.get(target)
     if (name === undefined) {
@@ -202,8 +202,8 @@ class Requests extends Messages {
 
 class Responses extends Messages {
   /** Number of the answer that is passing, and whether others follow it. */
-  private id = 0
-  private more = false
+  #id = 0
+  #more = false
 
   begins(bytes: Buffer, at: number, end: number): boolean | undefined {
     return messageBegins(bytes, at, end, true)
@@ -211,8 +211,8 @@ class Responses extends Messages {
 
   opened(flow: ByteFlow, length: number): void {
     const { bytes, at } = flow
-    this.id = bytes.readInt32LE(at + 4)
-    this.more = false
+    this.#id = bytes.readInt32LE(at + 4)
+    this.#more = false
     this.stream.answered(flow, bytes.readInt32LE(at + 8))
     const operation = this.stream.answering
     if (operation !== undefined) operation.responseBytes += length
@@ -222,7 +222,7 @@ class Responses extends Messages {
     const { protocol, answering: operation } = this.stream
     if (operation === undefined) return
     protocol.reply.read(bytes, start, end)
-    this.more = protocol.reply.moreToCome
+    this.#more = protocol.reply.moreToCome
     protocol.complete(operation, this.stream.connection)
     protocol.describeReply(operation)
   }
@@ -232,8 +232,8 @@ class Responses extends Messages {
     const operation = stream.answering
     stream.answering = undefined
     if (operation === undefined) return
-    if (this.more) {
-      stream.again(operation, this.id)
+    if (this.#more) {
+      stream.again(operation, this.#id)
       return
     }
     operation.endNs = flow.nowNs

@@ -21,9 +21,9 @@ export const mqtt: ProtocolUnit = {
 
 class Mqtt implements Protocol {
   readonly name = mqtt.name
-  private readonly topics = new Topics()
+  readonly #topics = new Topics()
 
   open(connection: StreamConnection): StreamDecoder {
-    return new MqttStream(this.topics, connection)
+    return new MqttStream(this.#topics, connection)
   }
 }

@@ -28,10 +28,10 @@ class Mysql implements Protocol, MysqlTexts {
   readonly statements: SqlStatements = new SqlStatements()
   /** Databases and error numbers. */
   readonly words: Interner = small(new Interner({ slots: 1_024, maxLength: 64 }))
-  private readonly systems = small(new BoundedMap<string, string>(1_024))
-  private readonly preparations = small(new BoundedMap<SqlStatement, SqlStatement>(1_024))
-  private readonly uses = small(new BoundedMap<string, SqlStatement>(256))
-  private readonly codes = small(new BoundedMap<number, string>(1_024))
+  readonly #systems = small(new BoundedMap<string, string>(1_024))
+  readonly #preparations = small(new BoundedMap<SqlStatement, SqlStatement>(1_024))
+  readonly #uses = small(new BoundedMap<string, SqlStatement>(256))
+  readonly #codes = small(new BoundedMap<number, string>(1_024))
 
   fillCall({ connection, call }: Operation): boolean {
     const { peerAddress, peerPort } = connection
@@ -44,15 +44,15 @@ class Mysql implements Protocol, MysqlTexts {
   }
 
   systemOf(address: string, port: number): string {
-    return this.systems.get(`${address} ${port}`) ?? mysql.name
+    return this.#systems.get(`${address} ${port}`) ?? mysql.name
   }
 
   learn(address: string, port: number, system: string): void {
-    this.systems.set(`${address} ${port}`, system)
+    this.#systems.set(`${address} ${port}`, system)
   }
 
   preparationOf(statement: SqlStatement): SqlStatement {
-    let preparation = this.preparations.get(statement)
+    let preparation = this.#preparations.get(statement)
     if (preparation === undefined) {
       preparation = {
         ...statement,
@@ -62,25 +62,25 @@ class Mysql implements Protocol, MysqlTexts {
         batch: 0,
         holds: 0,
       }
-      this.preparations.set(statement, preparation)
+      this.#preparations.set(statement, preparation)
     }
     return preparation
   }
 
   codeOf(code: number): string {
-    let text = this.codes.get(code)
+    let text = this.#codes.get(code)
     if (text === undefined) {
       text = String(code)
-      this.codes.set(code, text)
+      this.#codes.set(code, text)
     }
     return text
   }
 
   useOf(database: string): SqlStatement {
-    let use = this.uses.get(database)
+    let use = this.#uses.get(database)
     if (use === undefined) {
       use = { ...unknownStatement, summary: `USE ${database}`, operation: 'USE', database, holds: 0 }
-      this.uses.set(database, use)
+      this.#uses.set(database, use)
     }
     return use
   }

@@ -23,9 +23,9 @@ export const nats: ProtocolUnit = {
 
 class Nats implements Protocol {
   readonly name = nats.name
-  private readonly subjects = new Subjects()
+  readonly #subjects = new Subjects()
 
   open(connection: StreamConnection): StreamDecoder {
-    return new NatsStream(this.subjects, connection)
+    return new NatsStream(this.#subjects, connection)
   }
 }

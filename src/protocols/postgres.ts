@@ -24,9 +24,9 @@ export const postgres: ProtocolUnit = {
 
 class Postgres implements Protocol {
   readonly name = postgres.name
-  private readonly statements = new SqlStatements()
+  readonly #statements = new SqlStatements()
   /** Names of prepared statements and portals, and SQLSTATEs. */
-  private readonly words = small(new Interner({ slots: 4_096, maxLength: 64 }))
+  readonly #words = small(new Interner({ slots: 4_096, maxLength: 64 }))
 
   fillCall({ connection, call }: Operation): boolean {
     const { peerAddress, peerPort } = connection
@@ -35,6 +35,6 @@ class Postgres implements Protocol {
   }
 
   open(connection: StreamConnection): StreamDecoder {
-    return new PostgresStream(connection, this.statements, this.words)
+    return new PostgresStream(connection, this.#statements, this.#words)
   }
 }

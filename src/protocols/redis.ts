@@ -25,7 +25,7 @@ export const redis: ProtocolUnit = {
 
 class Redis implements Protocol {
   readonly name = redis.name
-  private readonly telling = new Telling()
+  readonly #telling = new Telling()
 
   fillCall({ connection, call }: Operation): boolean {
     const { peerAddress, peerPort } = connection
@@ -34,6 +34,6 @@ class Redis implements Protocol {
   }
 
   open(connection: StreamConnection): StreamDecoder {
-    return new RedisStream(this.telling, connection)
+    return new RedisStream(this.#telling, connection)
   }
 }

@@ -40,66 +40,67 @@ const inTail = 2
 
 /** Frames one direction of a connection. A gap inside of a message does no harm to those behind it. */
 export class SizedMessages implements FlowReader {
-  private readonly reader: MessageReader
-  private state = atHead
-  private length = 0
+  readonly #reader: MessageReader
+  #state = atHead
+  #length = 0
   /** Where in the flow the message ends. */
-  private endAt = 0
+  #endAt = 0
   /** While framing is lost: bytes that were left of an earlier call, at whose start a message may begin. */
-  private begun = 0
+  #begun = 0
 
   constructor(reader: MessageReader) {
-    this.reader = reader
+    this.#reader = reader
   }
 
   read(flow: ByteFlow): void {
-    while (flow.at < flow.end && this.step(flow));
+    while (flow.at < flow.end && this.#step(flow));
   }
 
   lost(flow: ByteFlow): void {
-    this.begun = 0
-    if (this.state === atHead) {
-      this.missed(flow)
+    this.#begun = 0
+    if (this.#state === atHead) {
+      this.#missed(flow)
       return
     }
-    const left = this.leftOf(flow.received)
+    const left = this.#leftOf(flow.received)
     if (left >= 0) flow.broken = false
     if (left > 0) {
-      this.state = inTail
-      flow.skip(Math.max(0, left - this.reader.tailBytes))
+      this.#state = inTail
+      flow.skip(Math.max(0, left - this.#reader.tailBytes))
       return
     }
-    this.state = atHead
-    this.reader.closed(flow)
-    if (left < 0) this.missed(flow)
+    this.#state = atHead
+    this.#reader.closed(flow)
+    if (left < 0) this.#missed(flow)
   }
 
   /** False: more bytes are needed. */
-  private step(flow: ByteFlow): boolean {
-    if (this.state === atHead) return this.open(flow)
-    return this.state === inBody ? this.readBody(flow) : this.readTail(flow)
+  #step(flow: ByteFlow): boolean {
+    if (this.#state === atHead) return this.#open(flow)
+    return this.#state === inBody ? this.#readBody(flow) : this.#readTail(flow)
   }
 
-  private open(flow: ByteFlow): boolean {
-    const { reader } = this
-    if (flow.broken && !this.findStart(flow)) return false
+  #open(flow: ByteFlow): boolean {
+    const reader = this.#reader
+    if (flow.broken && !this.#findStart(flow)) return false
     if (flow.end - flow.at < reader.headBytes) return false
     const length = reader.length(flow.bytes, flow.at)
     if (length === 0) {
-      this.missed(flow)
+      this.#missed(flow)
       return reader.stream.fault(flow)
     }
-    this.state = inBody
-    this.length = length
-    this.endAt = flow.offset + length
+    this.#state = inBody
+    this.#length = length
+    this.#endAt = flow.offset + length
     reader.opened(flow, length)
     return true
   }
 
   /** Looks where messages begin as a rule: at the start of a call. Some clients read a message's head by a call of its own. */
-  private findStart(flow: ByteFlow): boolean {
-    const { reader, begun } = this
-    this.begun = 0
+  #findStart(flow: ByteFlow): boolean {
+    const reader = this.#reader
+    const begun = this.#begun
+    this.#begun = 0
     if (begun > 0 || flow.atCall) {
       let begins = reader.begins(flow.bytes, flow.at, flow.end)
       if (begins === false && begun > 0) {
@@ -107,48 +108,49 @@ export class SizedMessages implements FlowReader {
         begins = reader.begins(flow.bytes, flow.at, flow.end)
       }
       if (begins === true) flow.broken = false
-      if (begins === undefined) this.begun = flow.end - flow.at
+      if (begins === undefined) this.#begun = flow.end - flow.at
       if (begins !== false) return begins === true
     }
-    this.missed(flow)
+    this.#missed(flow)
     return reader.stream.passOver(flow)
   }
 
   /** Messages may have passed unseen. */
-  private missed(flow: ByteFlow): void {
-    if (!flow.request) this.reader.stream.doubt()
+  #missed(flow: ByteFlow): void {
+    if (!flow.request) this.#reader.stream.doubt()
   }
 
-  private readBody(flow: ByteFlow): boolean {
-    const { reader, length } = this
+  #readBody(flow: ByteFlow): boolean {
+    const reader = this.#reader
+    const length = this.#length
     const have = flow.end - flow.at
     if (have < length && have < reader.bodyBytes) return false
     reader.body(flow.bytes, flow.at, flow.at + Math.min(have, length))
     if (have < length) {
-      this.state = inTail
+      this.#state = inTail
       flow.skip(length - reader.tailBytes)
       return true
     }
     flow.at += length
-    this.state = atHead
+    this.#state = atHead
     reader.closed(flow)
     return true
   }
 
-  private readTail(flow: ByteFlow): boolean {
-    const left = this.leftOf(flow.offset)
+  #readTail(flow: ByteFlow): boolean {
+    const left = this.#leftOf(flow.offset)
     if (flow.end - flow.at < left) return false
     if (left > 0) {
-      this.reader.tail(flow.bytes, flow.at, flow.at + left)
+      this.#reader.tail(flow.bytes, flow.at, flow.at + left)
       flow.at += left
     }
-    this.state = atHead
-    this.reader.closed(flow)
+    this.#state = atHead
+    this.#reader.closed(flow)
     return true
   }
 
   /** Bytes of the message behind that place of the flow. */
-  private leftOf(offset: number): number {
-    return this.endAt - offset
+  #leftOf(offset: number): number {
+    return this.#endAt - offset
   }
 }

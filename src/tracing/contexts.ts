@@ -111,24 +111,24 @@ export interface RequestStart extends RequestKey {
 export class Contexts {
   /** Requests that found their other side, or what they were made for. */
   joined = 0
-  private readonly table = new PairTable<Request>(chains)
-  private readonly serving = new Map<number, Serving>()
+  readonly #table = new PairTable<Request>(chains)
+  readonly #serving = new Map<number, Serving>()
   /** Threads that were started by a thread that served a request. */
-  private readonly threads = new Map<number, { request: Request; turn: number }>()
-  private readonly free: Request[] = []
-  private readonly fill: (id: Uint8Array) => void
+  readonly #threads = new Map<number, { request: Request; turn: number }>()
+  readonly #free: Request[] = []
+  readonly #fill: (id: Uint8Array) => void
   /** Under way, and ended: each from the oldest to the newest. */
-  private readonly open = new AgeList<Request>()
-  private readonly done = new AgeList<Request>()
+  readonly #open = new AgeList<Request>()
+  readonly #done = new AgeList<Request>()
 
-  private readonly maxRequests: number
-  private peak = 0
-  private trimmedMs = 0
+  readonly #maxRequests: number
+  #peak = 0
+  #trimmedMs = 0
 
   /** `fill` makes random ids. */
   constructor(fill: (id: Uint8Array) => void, governor?: Pick<MemoryGovernor, 'limitOf' | 'register'>) {
-    this.fill = fill
-    this.maxRequests = Math.floor((governor?.limitOf(share) ?? usualBytes) / requestBytes)
+    this.#fill = fill
+    this.#maxRequests = Math.floor((governor?.limitOf(share) ?? usualBytes) / requestBytes)
     governor?.register({
       name: 'places in traces',
       kind: 'detail',
@@ -140,28 +140,28 @@ export class Contexts {
 
   /** What all of them take, with those that are kept for later use. */
   get bytes(): number {
-    return (this.size + this.free.length) * requestBytes
+    return (this.size + this.#free.length) * requestBytes
   }
 
   /** Forgets about so much: the unused, what ended, then what began longest ago. Only joins are lost by it. */
   shed(bytes: number): number {
     const wanted = Math.min(mostShed, Math.ceil(bytes / requestBytes))
     const before = this.bytes
-    for (let shed = this.free.length; shed < wanted && this.size > 0; shed++) this.forgetOldest()
-    this.free.length = Math.max(0, this.free.length - wanted)
+    for (let shed = this.#free.length; shed < wanted && this.size > 0; shed++) this.#forgetOldest()
+    this.#free.length = Math.max(0, this.#free.length - wanted)
     return before - this.bytes
   }
 
   /** Requests that are remembered. */
   get size(): number {
-    return this.open.length + this.done.length
+    return this.#open.length + this.#done.length
   }
 
   /** A request begins. `context` is what it says itself of its place. What a client's is made for: see `join`. */
   begin(start: RequestStart, context: TraceContext | undefined, nowMs: number): Request {
     const known = this.find(start)
     if (known !== undefined) this.forget(known)
-    const request = this.take(nowMs)
+    const request = this.#take(nowMs)
     request.server = start.server
     request.sequence = start.sequence
     request.ports = portsOf(start.clientPort, start.serverPort)
@@ -171,8 +171,8 @@ export class Contexts {
     request.local = start.local
     request.startUs = start.startUs
     request.number = start.number ?? 0
-    this.fill(request.spanId)
-    this.table.add(request)
+    this.#fill(request.spanId)
+    this.#table.add(request)
     if (context !== undefined && context.flags >= 0) {
       request.traceId.set(context.traceId)
       request.parentSpanId.set(context.spanId)
@@ -181,7 +181,7 @@ export class Contexts {
       request.state = context.state
       request.resolved = true
     }
-    if (start.server) this.serve(request)
+    if (start.server) this.#serve(request)
     return request
   }
 
@@ -192,9 +192,11 @@ export class Contexts {
    */
   join(request: Request, doubt: boolean, serverTrace?: Uint8Array): void {
     const server =
-      request.local && request.sequence !== 0 ? this.lookUp(true, request.sequence, request.ports) : undefined
+      request.local && request.sequence !== 0
+        ? this.#lookUp(true, request.sequence, request.ports)
+        : undefined
     const orphan = server?.orphan === true && !server.ended ? server : undefined
-    if (!request.resolved) this.adopt(request, doubt, serverTrace ?? orphan?.traceId)
+    if (!request.resolved) this.#adopt(request, doubt, serverTrace ?? orphan?.traceId)
     if (orphan === undefined || !request.resolved || !isSameTrace(request.traceId, orphan.traceId)) return
     orphan.orphan = false
     orphan.parentSpanId.set(request.spanId)
@@ -205,18 +207,18 @@ export class Contexts {
   /** The request that was begun under this name and has not been forgotten. */
   find(key: RequestKey): Request | undefined {
     if (key.sequence === 0) return undefined
-    return this.lookUp(key.server, key.sequence, portsOf(key.clientPort, key.serverPort))
+    return this.#lookUp(key.server, key.sequence, portsOf(key.clientPort, key.serverPort))
   }
 
   /** Whether a side of a request has begun and not ended, as far as that was told. */
   isUnderWay(server: boolean, sequence: number, ports: number): boolean {
-    return this.lookUp(server, sequence, ports)?.ended === false
+    return this.#lookUp(server, sequence, ports)?.ended === false
   }
 
   /** The client's side of a server's request. */
   clientOf(request: Request): Request | undefined {
     return request.local && request.sequence !== 0
-      ? this.lookUp(false, request.sequence, request.ports)
+      ? this.#lookUp(false, request.sequence, request.ports)
       : undefined
   }
 
@@ -224,9 +226,9 @@ export class Contexts {
   resolve(request: Request): void {
     if (request.resolved) return
     request.resolved = true
-    const parent = request.server ? this.clientOf(request) : this.parentOf(request)
+    const parent = request.server ? this.clientOf(request) : this.#parentOf(request)
     if (parent === undefined) {
-      this.fill(request.traceId)
+      this.#fill(request.traceId)
       request.flags = 1
       request.orphan = request.server && request.local && request.sequence !== 0
       return
@@ -244,65 +246,65 @@ export class Contexts {
     if (request.ended) return
     request.ended = true
     request.endUs = endUs
-    if (request.server) this.unserve(request)
-    this.open.remove(request)
+    if (request.server) this.#unserve(request)
+    this.#open.remove(request)
     if (keep) {
       request.atMs = nowMs
-      this.done.add(request)
+      this.#done.add(request)
     } else {
-      this.release(request)
+      this.#release(request)
     }
   }
 
   /** Lets go, whatever state it is in. */
   forget(request: Request): void {
-    if (!request.ended && request.server) this.unserve(request)
-    ;(request.ended ? this.done : this.open).remove(request)
-    this.release(request)
+    if (!request.ended && request.server) this.#unserve(request)
+    ;(request.ended ? this.#done : this.#open).remove(request)
+    this.#release(request)
   }
 
   /** A thread was started by another of its process. */
   thread(pid: number, parentTid: number, tid: number): void {
-    this.threads.delete(tid)
-    const request = this.servedBy(pid, parentTid)
+    this.#threads.delete(tid)
+    const request = this.#servedBy(pid, parentTid)
     if (request === undefined) return
-    if (this.threads.size >= maxThreads) this.threads.clear()
-    this.threads.set(tid, { request, turn: request.turn })
+    if (this.#threads.size >= maxThreads) this.#threads.clear()
+    this.#threads.set(tid, { request, turn: request.turn })
   }
 
   /** Forgets what ended long ago, and what began so long ago that its end was missed. */
   expire(nowMs: number): void {
-    this.forgetOlder(this.done, nowMs - holdMs)
-    this.forgetOlder(this.open, nowMs - openMs)
-    if (nowMs - this.trimmedMs < holdMs) return
-    this.trimmedMs = nowMs
-    this.free.length = Math.min(this.free.length, Math.max(0, this.peak - this.size) + spare)
-    this.peak = this.size
+    this.#forgetOlder(this.#done, nowMs - holdMs)
+    this.#forgetOlder(this.#open, nowMs - openMs)
+    if (nowMs - this.#trimmedMs < holdMs) return
+    this.#trimmedMs = nowMs
+    this.#free.length = Math.min(this.#free.length, Math.max(0, this.#peak - this.size) + spare)
+    this.#peak = this.size
   }
 
-  private forgetOldest(): void {
-    const oldest = this.done.first ?? this.open.first
+  #forgetOldest(): void {
+    const oldest = this.#done.first ?? this.#open.first
     if (oldest !== undefined) this.forget(oldest)
   }
 
-  private forgetOlder(line: AgeList<Request>, atMs: number): void {
+  #forgetOlder(line: AgeList<Request>, atMs: number): void {
     for (let oldest = line.first; oldest !== undefined && oldest.atMs <= atMs; oldest = line.first)
       this.forget(oldest)
   }
 
-  private parentOf(request: Request): Request | undefined {
+  #parentOf(request: Request): Request | undefined {
     const { parent } = request
     return parent !== undefined && parent.turn === request.parentTurn ? parent : undefined
   }
 
   /** The request belongs to this trace, and so does what it is made for, up to where another one was decided. */
-  private takeOver(request: Request, traceId: Uint8Array): void {
+  #takeOver(request: Request, traceId: Uint8Array): void {
     let each = request
     for (;;) {
       each.resolved = true
       each.traceId.set(traceId)
       each.flags = 1
-      const parent = each.server ? this.clientOf(each) : this.parentOf(each)
+      const parent = each.server ? this.clientOf(each) : this.#parentOf(each)
       if (parent === undefined) each.orphan = each.server && each.local && each.sequence !== 0
       if (parent === undefined || parent.resolved) return
       this.joined++
@@ -313,19 +315,19 @@ export class Contexts {
   }
 
   /** Notes what a client's request is made for, where that is certain. `traceId`: the one it is in, where that is known. */
-  private adopt(request: Request, doubt: boolean, traceId: Uint8Array | undefined): void {
-    const parent = this.certainParent(request, doubt)
+  #adopt(request: Request, doubt: boolean, traceId: Uint8Array | undefined): void {
+    const parent = this.#certainParent(request, doubt)
     if (parent !== undefined) {
       request.parent = parent
       request.parentTurn = parent.turn
     }
-    if (traceId !== undefined && parent?.resolved !== true) this.takeOver(request, traceId)
+    if (traceId !== undefined && parent?.resolved !== true) this.#takeOver(request, traceId)
     // Its ids are decided now, while its parent is certain to be there: it may end before this one.
     else if (parent !== undefined) this.resolve(request)
   }
 
-  private certainParent(request: Request, doubt: boolean): Request | undefined {
-    const parent = this.servedBy(request.pid, request.tid)
+  #certainParent(request: Request, doubt: boolean): Request | undefined {
+    const parent = this.#servedBy(request.pid, request.tid)
     // An event loop may serve more than is known; a thread that waits in its calls does one thing at a time.
     if (doubt && !parent?.blocking) return undefined
     // A beginning may be told late, with its end: what the thread serves since then is not what it was made for.
@@ -333,12 +335,12 @@ export class Contexts {
   }
 
   /** The one request that a thread works for; undefined where there is none, or more than one may be meant. */
-  private servedBy(pid: number, tid: number): Request | undefined {
-    const serving = this.serving.get(pid)
+  #servedBy(pid: number, tid: number): Request | undefined {
+    const serving = this.#serving.get(pid)
     if (serving === undefined || serving.count === 0 || serving.count > maxLooked) return undefined
     const { first } = serving
     if (serving.count === 1) {
-      const handed = this.threads.get(tid)
+      const handed = this.#threads.get(tid)
       return first!.tid === tid || (handed?.request === first && handed?.turn === first!.turn)
         ? first
         : undefined
@@ -352,12 +354,12 @@ export class Contexts {
     return found
   }
 
-  private serve(request: Request): void {
-    let serving = this.serving.get(request.pid)
+  #serve(request: Request): void {
+    let serving = this.#serving.get(request.pid)
     if (serving === undefined) {
       serving = new Serving()
-      if (this.serving.size >= maxProcesses) this.forgetIdle()
-      this.serving.set(request.pid, serving)
+      if (this.#serving.size >= maxProcesses) this.#forgetIdle()
+      this.#serving.set(request.pid, serving)
     }
     // While there are several, none of them is alone: the newest is all that may have to be told.
     request.alone = serving.count === 0
@@ -371,12 +373,12 @@ export class Contexts {
   }
 
   /** Lets go of the processes that serve nothing now. */
-  private forgetIdle(): void {
-    for (const [pid, { count }] of this.serving) if (count === 0) this.serving.delete(pid)
+  #forgetIdle(): void {
+    for (const [pid, { count }] of this.#serving) if (count === 0) this.#serving.delete(pid)
   }
 
-  private unserve(request: Request): void {
-    const serving = this.serving.get(request.pid)
+  #unserve(request: Request): void {
+    const serving = this.#serving.get(request.pid)
     if (serving === undefined) return
     if (request.before === undefined) serving.first = request.after
     else request.before.after = request.after
@@ -386,9 +388,9 @@ export class Contexts {
     serving.count--
   }
 
-  private take(nowMs: number): Request {
-    if (this.size >= this.maxRequests) this.forgetOldest()
-    const request = this.free.pop() ?? new Request()
+  #take(nowMs: number): Request {
+    if (this.size >= this.#maxRequests) this.#forgetOldest()
+    const request = this.#free.pop() ?? new Request()
     request.turn++
     request.ended = false
     request.resolved = false
@@ -400,23 +402,23 @@ export class Contexts {
     request.childStartUs = Number.POSITIVE_INFINITY
     request.childEndUs = 0
     request.atMs = nowMs
-    this.open.add(request)
-    if (this.size > this.peak) this.peak = this.size
+    this.#open.add(request)
+    if (this.size > this.#peak) this.#peak = this.size
     return request
   }
 
-  private release(request: Request): void {
-    this.table.delete(request)
+  #release(request: Request): void {
+    this.#table.delete(request)
     request.parent = undefined
     request.owner = undefined
     request.number = 0
     request.turn++
-    this.free.push(request)
+    this.#free.push(request)
   }
 
-  private lookUp(server: boolean, sequence: number, ports: number): Request | undefined {
-    let request = this.table.find(sequence, ports)
-    while (request !== undefined && request.server !== server) request = this.table.next(request)
+  #lookUp(server: boolean, sequence: number, ports: number): Request | undefined {
+    let request = this.#table.find(sequence, ports)
+    while (request !== undefined && request.server !== server) request = this.#table.next(request)
     return request
   }
 }

@@ -1,25 +1,25 @@
 /** Turns counts in the bounds that the kernel has into counts in those of a histogram, which are some of them. */
 export class CountedBuckets {
-  private readonly bounds: readonly number[]
-  private readonly places = new Map<readonly number[], Uint8Array>()
-  private readonly counts = new Float64Array(64)
+  readonly #bounds: readonly number[]
+  readonly #places = new Map<readonly number[], Uint8Array>()
+  readonly #counts = new Float64Array(64)
 
   constructor(bounds: readonly number[]) {
-    this.bounds = bounds
+    this.#bounds = bounds
   }
 
   /** The counts by `bounds`, the last one above them all. Valid until the next call. */
   of(bounds: readonly number[], counts: ArrayLike<number>): ArrayLike<number> {
-    let places = this.places.get(bounds)
+    let places = this.#places.get(bounds)
     if (places === undefined) {
       // What lies up to a bound of the kernel lies up to the next one of the histogram.
-      places = Uint8Array.from([...this.bounds, Number.POSITIVE_INFINITY], bound => {
+      places = Uint8Array.from([...this.#bounds, Number.POSITIVE_INFINITY], bound => {
         const at = bounds.findIndex(own => bound <= own)
         return at < 0 ? bounds.length : at
       })
-      this.places.set(bounds, places)
+      this.#places.set(bounds, places)
     }
-    const own = this.counts.subarray(0, bounds.length + 1)
+    const own = this.#counts.subarray(0, bounds.length + 1)
     own.fill(0)
     for (let i = 0; i < places.length; i++) own[places[i]!]! += counts[i]!
     return own

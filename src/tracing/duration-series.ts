@@ -29,8 +29,8 @@ export abstract class DurationSeries {
   count = 0
   sumNs = 0
   /** Of these, what a receiver was told. */
-  private toldCount = 0
-  private toldSumNs = 0
+  #toldCount = 0
+  #toldSumNs = 0
 
   constructor(attributes: Attributes, startUs: number) {
     this.attributes = attributes
@@ -39,7 +39,7 @@ export abstract class DurationSeries {
 
   /** Calls that were counted and not told yet. */
   get untold(): number {
-    return this.count - this.toldCount
+    return this.count - this.#toldCount
   }
 
   abstract observe(durationNs: number): void
@@ -48,14 +48,14 @@ export abstract class DurationSeries {
 
   /** All that was counted was told. */
   tell(): void {
-    this.toldCount = this.count
-    this.toldSumNs = this.sumNs
+    this.#toldCount = this.count
+    this.#toldSumNs = this.sumNs
   }
 
   /** Has another series of its metric count what was not told: this one is let go of. */
   handOver(to: this): void {
-    to.count += this.count - this.toldCount
-    to.sumNs += this.sumNs - this.toldSumNs
+    to.count += this.count - this.#toldCount
+    to.sumNs += this.sumNs - this.#toldSumNs
   }
 }
 

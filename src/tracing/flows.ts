@@ -27,44 +27,44 @@ export interface FlowsOptions {
  * An end that is new waits until the next collection, so that the other end can be seen.
  */
 export class Flows {
-  private readonly options: FlowsOptions
-  private readonly flows = new Map<string, Flow>()
-  private readonly ends = new BoundedMap<string, Ends>(maxEnds)
-  private readonly waiting = new Map<string, Waiting>()
-  private readonly room: SeriesRoom<Flow>
-  private readonly idleCollections: number
-  private overflow: FlowBytes | undefined
-  private sinceUs: number
-  private round = 0
+  readonly #options: FlowsOptions
+  readonly #flows = new Map<string, Flow>()
+  readonly #ends = new BoundedMap<string, Ends>(maxEnds)
+  readonly #waiting = new Map<string, Waiting>()
+  readonly #room: SeriesRoom<Flow>
+  readonly #idleCollections: number
+  #overflow: FlowBytes | undefined
+  #sinceUs: number
+  #round = 0
 
   constructor(options: FlowsOptions) {
-    this.options = options
-    this.sinceUs = options.startUs
-    this.room = new SeriesRoom(options.maxFlows ?? 4_096, ({ id }) => this.flows.delete(id))
-    this.idleCollections = options.idleCollections ?? 20
+    this.#options = options
+    this.#sinceUs = options.startUs
+    this.#room = new SeriesRoom(options.maxFlows ?? 4_096, ({ id }) => this.#flows.delete(id))
+    this.#idleCollections = options.idleCollections ?? 20
   }
 
   /** Memory that is taken now, by estimate. */
   get bytes(): number {
-    return (this.flows.size + this.waiting.size) * flowBytes + this.ends.size * endsBytes
+    return (this.#flows.size + this.#waiting.size) * flowBytes + this.#ends.size * endsBytes
   }
 
   /** How many flows are known, and how many ends wait for their other end. */
   get size(): number {
-    return this.flows.size + this.waiting.size
+    return this.#flows.size + this.#waiting.size
   }
 
   /** Times that bytes were counted without a flow of their own, and flows that others got the place of. */
   get losses(): ShareLosses {
-    return this.room.losses
+    return this.#room.losses
   }
 
   /** Forgets what can be seen again, and lets go of flows that are idle; returns how many bytes that gives back, about. */
   shed(bytes: number): number {
     const before = this.bytes
     // Ends wait for their other end once more.
-    this.ends.clear()
-    this.room.shed(Math.ceil((bytes - (before - this.bytes)) / flowBytes))
+    this.#ends.clear()
+    this.#room.shed(Math.ceil((bytes - (before - this.bytes)) / flowBytes))
     return before - this.bytes
   }
 
@@ -73,36 +73,36 @@ export class Flows {
     const { sent, received, server } = pair
     if (sent === 0 && received === 0) return
     if (pair.overflow) {
-      this.overflowFlow().bytes += sent + received
+      this.#overflowFlow().bytes += sent + received
       return
     }
-    const device = this.options.interfaceOf(pair.localAddress)
-    const { interfaces } = this.options
+    const device = this.#options.interfaceOf(pair.localAddress)
+    const { interfaces } = this.#options
     if (interfaces.length > 0 && !interfaces.includes(device)) return
     const client = server ? pair.peerAddress : pair.localAddress
     const host = server ? pair.localAddress : pair.peerAddress
     // A loopback address means another host in each namespace.
     const within = isLoopback(host) ? pair.netns : 0
     const tuple = `${client} ${host} ${pair.port} ${within}`
-    let ends = this.ends.get(tuple)
+    let ends = this.#ends.get(tuple)
     if (ends === undefined) {
-      ends = { client: false, server: undefined, since: this.round }
-      this.ends.set(tuple, ends)
+      ends = { client: false, server: undefined, since: this.#round }
+      this.#ends.set(tuple, ends)
     }
     if (server) ends.server = service
     else ends.client = true
     const id = `${tuple} ${server} ${device} ${service}`
-    const waits = this.waiting.get(id)
+    const waits = this.#waiting.get(id)
     if (waits !== undefined) {
       waits.sent += sent
       waits.received += received
       return
     }
-    if (this.waiting.size >= maxEnds) {
-      this.overflowFlow().bytes += sent + received
+    if (this.#waiting.size >= maxEnds) {
+      this.#overflowFlow().bytes += sent + received
       return
     }
-    this.waiting.set(id, {
+    this.#waiting.set(id, {
       ends,
       client,
       host,
@@ -118,24 +118,24 @@ export class Flows {
 
   /** All flows at `timeUs` (microseconds since the Unix epoch). `last`: nobody waits any longer. */
   collect(timeUs: number, last = false): Metric[] {
-    this.round++
-    this.room.begin()
-    for (const [id, waits] of this.waiting) {
+    this.#round++
+    this.#room.begin()
+    for (const [id, waits] of this.#waiting) {
       const { ends } = waits
       const both = ends.client && ends.server !== undefined
-      if (!both && !last && ends.since >= this.round - 1) continue
-      this.waiting.delete(id)
-      this.settle(waits)
+      if (!both && !last && ends.since >= this.#round - 1) continue
+      this.#waiting.delete(id)
+      this.#settle(waits)
     }
     const points: NumberPoint[] = []
     const tell = ({ attributes, startUs, bytes }: FlowBytes) =>
       points.push({ attributes, startUs, timeUs, value: bytes })
-    for (const [id, flow] of this.flows) {
+    for (const [id, flow] of this.#flows) {
       tell(flow)
-      if (this.room.ends(flow, this.idleCollections)) this.flows.delete(id)
+      if (this.#room.ends(flow, this.#idleCollections)) this.#flows.delete(id)
     }
-    if (this.overflow !== undefined) tell(this.overflow)
-    this.sinceUs = timeUs
+    if (this.#overflow !== undefined) tell(this.#overflow)
+    this.#sinceUs = timeUs
     if (points.length === 0) return []
     return [
       {
@@ -150,22 +150,22 @@ export class Flows {
     ]
   }
 
-  private settle(waits: Waiting): void {
+  #settle(waits: Waiting): void {
     const { ends, client, host, server, service, sent, received } = waits
     if (server) {
       if (ends.client) return
-      this.count(waits, client, host, 'receive', '', service, received)
-      this.count(waits, host, client, 'transmit', service, '', sent)
+      this.#count(waits, client, host, 'receive', '', service, received)
+      this.#count(waits, host, client, 'transmit', service, '', sent)
       return
     }
     const answers = ends.server ?? ''
-    this.count(waits, client, host, 'transmit', service, answers, sent)
+    this.#count(waits, client, host, 'transmit', service, answers, sent)
     // What another process of this host sent is transmitted here, too.
     const direction = ends.server === undefined ? 'receive' : 'transmit'
-    this.count(waits, host, client, direction, answers, service, received)
+    this.#count(waits, host, client, direction, answers, service, received)
   }
 
-  private count(
+  #count(
     { port, device, owner }: Waiting,
     source: string,
     destination: string,
@@ -176,10 +176,10 @@ export class Flows {
   ): void {
     if (bytes === 0) return
     const id = `${source} ${destination} ${port} ${direction} ${device} ${sourceService}\0${destinationService}`
-    let flow = this.flows.get(id)
+    let flow = this.#flows.get(id)
     if (flow === undefined) {
-      if (!this.room.offers(owner, 0)) {
-        this.overflowFlow().bytes += bytes
+      if (!this.#room.offers(owner, 0)) {
+        this.#overflowFlow().bytes += bytes
         return
       }
       const attributes = new Attributes()
@@ -192,21 +192,21 @@ export class Flows {
       if (device !== '') attributes.add('network.interface.name', device)
       if (sourceService !== '') attributes.add('svc.source.service.name', sourceService)
       if (destinationService !== '') attributes.add('svc.destination.service.name', destinationService)
-      flow = { id, owner, rank: 0, attributes, startUs: this.sinceUs, bytes: 0, idle: 0, leaving: false }
-      this.flows.set(id, flow)
-      this.room.add(flow)
+      flow = { id, owner, rank: 0, attributes, startUs: this.#sinceUs, bytes: 0, idle: 0, leaving: false }
+      this.#flows.set(id, flow)
+      this.#room.add(flow)
     }
     flow.bytes += bytes
     flow.idle = 0
   }
 
-  private overflowFlow(): FlowBytes {
-    this.overflow ??= {
+  #overflowFlow(): FlowBytes {
+    this.#overflow ??= {
       attributes: Attributes.of({ [overflowAttribute]: true }),
-      startUs: this.sinceUs,
+      startUs: this.#sinceUs,
       bytes: 0,
     }
-    return this.overflow
+    return this.#overflow
   }
 }
 

@@ -25,23 +25,23 @@ class Branch {
 export class HistogramTable {
   /** The series for whatever has none of its own. */
   overflow: DurationSeries | undefined
-  private all: DurationSeries[] = []
-  private root = new Place()
-  private readonly scale: Scale
-  private readonly form: HistogramForm
+  #all: DurationSeries[] = []
+  #root = new Place()
+  readonly #scale: Scale
+  readonly #form: HistogramForm
 
   constructor(scale: Scale, form: HistogramForm) {
-    this.scale = scale
-    this.form = form
+    this.#scale = scale
+    this.#form = form
   }
 
   /** In the order in which they came; without that of overflow. */
   get series(): readonly DurationSeries[] {
-    return this.all
+    return this.#all
   }
 
   find(dimensions: Attributes): DurationSeries | undefined {
-    let place = this.root
+    let place = this.#root
     for (let i = 0; i < dimensions.size; i++) {
       const next = branchOf(place, dimensions.keys[i]!)?.places.get(dimensions.values[i]!)
       if (next === undefined) return undefined
@@ -54,34 +54,34 @@ export class HistogramTable {
   add(dimensions: Attributes, startUs: number): DurationSeries {
     const attributes = new Attributes()
     for (let i = 0; i < dimensions.size; i++) attributes.add(dimensions.keys[i]!, dimensions.values[i]!)
-    const series = this.form.create(attributes, startUs, this.scale)
-    this.insert(series)
+    const series = this.#form.create(attributes, startUs, this.#scale)
+    this.#insert(series)
     return series
   }
 
   addOverflow(startUs: number): DurationSeries {
-    this.overflow = this.form.create(Attributes.of({ [overflowAttribute]: true }), startUs, this.scale)
+    this.overflow = this.#form.create(Attributes.of({ [overflowAttribute]: true }), startUs, this.#scale)
     return this.overflow
   }
 
   /** Lets go of the newest series, so that `most` are left, and returns them. */
   cut(most: number): readonly DurationSeries[] {
-    const { all } = this
-    this.all = []
-    this.root = new Place()
-    for (const series of all.slice(0, most)) this.insert(series)
+    const all = this.#all
+    this.#all = []
+    this.#root = new Place()
+    for (const series of all.slice(0, most)) this.#insert(series)
     return all.slice(most)
   }
 
   metric(desc: DurationDesc, timeUs: number): Metric {
-    const told = this.overflow === undefined ? this.all : [...this.all, this.overflow]
-    return this.form.metric(desc, told, timeUs)
+    const told = this.overflow === undefined ? this.#all : [...this.#all, this.overflow]
+    return this.#form.metric(desc, told, timeUs)
   }
 
   /** All of it was told. Returns whether anything was new. */
   tell(): boolean {
     let isNew = false
-    for (const series of this.overflow === undefined ? this.all : [...this.all, this.overflow]) {
+    for (const series of this.overflow === undefined ? this.#all : [...this.#all, this.overflow]) {
       if (series.untold === 0) continue
       isNew = true
       series.tell()
@@ -89,9 +89,9 @@ export class HistogramTable {
     return isNew
   }
 
-  private insert(series: DurationSeries): void {
+  #insert(series: DurationSeries): void {
     const { attributes } = series
-    let place = this.root
+    let place = this.#root
     for (let i = 0; i < attributes.size; i++) {
       const key = attributes.keys[i]!
       const value = attributes.values[i]!
@@ -108,7 +108,7 @@ export class HistogramTable {
       place = next
     }
     place.series = series
-    this.all.push(series)
+    this.#all.push(series)
   }
 }
 

@@ -33,54 +33,54 @@ const mostSeries = 10_000
 
 /** The metrics of TCP connections, by process, side, peer and port: see docs/network.md. Cumulative and exact. */
 export class NetworkSeries {
-  private readonly resources = new Map<Resource, ResourceSeries>()
-  private readonly room: SeriesRoom<Series | ResourceSeries>
-  private readonly maxResourceSeries: number
-  private readonly idleCollections: number
+  readonly #resources = new Map<Resource, ResourceSeries>()
+  readonly #room: SeriesRoom<Series | ResourceSeries>
+  readonly #maxResourceSeries: number
+  readonly #idleCollections: number
   /** When the last collection was, and so when a series that is new since then began. */
-  private sinceUs: number
+  #sinceUs: number
 
   constructor(options: NetworkSeriesOptions) {
-    this.sinceUs = options.startUs
+    this.#sinceUs = options.startUs
     const mostByBytes = Math.floor((options.maxBytes ?? Number.POSITIVE_INFINITY) / seriesBytes)
-    this.room = new SeriesRoom(Math.min(options.maxSeries ?? mostSeries, mostByBytes), of => {
+    this.#room = new SeriesRoom(Math.min(options.maxSeries ?? mostSeries, mostByBytes), of => {
       if (of instanceof Series) of.home.series.delete(of.id)
-      else this.resources.delete(of.resource)
+      else this.#resources.delete(of.resource)
     })
-    this.maxResourceSeries = options.maxResourceSeries ?? 1_000
-    this.idleCollections = options.idleCollections ?? 20
+    this.#maxResourceSeries = options.maxResourceSeries ?? 1_000
+    this.#idleCollections = options.idleCollections ?? 20
   }
 
   /** Memory that is taken now, by estimate. */
   get bytes(): number {
-    return this.room.size * seriesBytes
+    return this.#room.size * seriesBytes
   }
 
   /** How many series and resources there are, overflow series left out. */
   get size(): number {
-    return this.room.size
+    return this.#room.size
   }
 
   /** Times that a pair was counted without a series of its own or not at all, and series that others got the place of. */
   get losses(): ShareLosses {
-    return this.room.losses
+    return this.#room.losses
   }
 
   /** Adds what a pair did since the last time. `resource` is that of its process. */
   add(resource: Resource, pair: NetworkPair): void {
-    let of = this.resources.get(resource)
+    let of = this.#resources.get(resource)
     if (of === undefined) {
-      if (!this.room.offers(resource.owner ?? hostOwner, resourceRank)) return
-      of = new ResourceSeries(resource, this.sinceUs)
-      this.room.add(of)
-      this.resources.set(resource, of)
+      if (!this.#room.offers(resource.owner ?? hostOwner, resourceRank)) return
+      of = new ResourceSeries(resource, this.#sinceUs)
+      this.#room.add(of)
+      this.#resources.set(resource, of)
     }
     of.idle = 0
     if (pair.pid !== 0 && !pair.overflow) {
       of.sent += pair.sent
       of.received += pair.received
     }
-    this.find(of, pair).add(pair)
+    this.#find(of, pair).add(pair)
   }
 
   /**
@@ -89,37 +89,37 @@ export class NetworkSeries {
    */
   collect(timeUs: number): ResourceMetrics[] {
     const all: ResourceMetrics[] = []
-    this.room.begin()
-    for (const [resource, of] of this.resources) {
+    this.#room.begin()
+    for (const [resource, of] of this.#resources) {
       all.push({ resource, metrics: of.metrics(timeUs) })
       for (const [id, series] of of.series)
-        if (this.room.ends(series, series.open === 0 ? this.idleCollections : Number.POSITIVE_INFINITY))
+        if (this.#room.ends(series, series.open === 0 ? this.#idleCollections : Number.POSITIVE_INFINITY))
           of.series.delete(id)
-      if (!this.room.ends(of, Number.POSITIVE_INFINITY) && !of.forgotten) continue
-      if (!of.leaving) this.room.remove(of)
-      for (const series of of.series.values()) this.room.remove(series)
-      this.resources.delete(resource)
+      if (!this.#room.ends(of, Number.POSITIVE_INFINITY) && !of.forgotten) continue
+      if (!of.leaving) this.#room.remove(of)
+      for (const series of of.series.values()) this.#room.remove(series)
+      this.#resources.delete(resource)
     }
-    this.sinceUs = timeUs
+    this.#sinceUs = timeUs
     return all
   }
 
   /** The resource is gone (its process ended): its series are collected once more and then let go. */
   forget(resource: Resource): void {
-    const of = this.resources.get(resource)
+    const of = this.#resources.get(resource)
     if (of !== undefined) of.forgotten = true
   }
 
-  private find(of: ResourceSeries, pair: NetworkPair): Series {
-    if (pair.overflow) return of.overflowSeries(this.sinceUs)
+  #find(of: ResourceSeries, pair: NetworkPair): Series {
+    if (pair.overflow) return of.overflowSeries(this.#sinceUs)
     const id = `${pair.server ? 's' : 'c'}${pair.port} ${pair.peerAddress}`
     const known = of.series.get(id)
     if (known !== undefined) return known
-    if (of.series.size >= this.maxResourceSeries || !this.room.offers(of.owner, seriesRank))
-      return of.overflowSeries(this.sinceUs)
-    const series = new Series(pairAttributes(pair), this.sinceUs, of, id)
+    if (of.series.size >= this.#maxResourceSeries || !this.#room.offers(of.owner, seriesRank))
+      return of.overflowSeries(this.#sinceUs)
+    const series = new Series(pairAttributes(pair), this.#sinceUs, of, id)
     of.series.set(id, series)
-    this.room.add(series)
+    this.#room.add(series)
     return series
   }
 }

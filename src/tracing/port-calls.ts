@@ -20,28 +20,28 @@ const maxPorts = 256
 
 /** Calls by the server's port, of the ports that were used last. Allocates nothing for a port that is known. */
 export class PortCalls {
-  private readonly ports = new BoundedMap<number, Entry>(maxPorts)
+  readonly #ports = new BoundedMap<number, Entry>(maxPorts)
 
   called({ server, serverPort }: Connection, calls = 1): void {
-    if (server) this.entry(serverPort).answered += calls
-    else this.entry(serverPort).asked += calls
+    if (server) this.#entry(serverPort).answered += calls
+    else this.#entry(serverPort).asked += calls
   }
 
   refused(port: number): void {
-    this.entry(port).refused++
+    this.#entry(port).refused++
   }
 
   /** Undefined: nothing of late. */
   of(port: number): PortCount | undefined {
-    const known = this.ports.get(port)
+    const known = this.#ports.get(port)
     return known && { calls: Math.max(known.answered, known.asked), refused: known.refused }
   }
 
-  private entry(port: number): Entry {
-    const known = this.ports.get(port)
+  #entry(port: number): Entry {
+    const known = this.#ports.get(port)
     if (known !== undefined) return known
     const made = { answered: 0, asked: 0, refused: 0 }
-    this.ports.set(port, made)
+    this.#ports.set(port, made)
     return made
   }
 }

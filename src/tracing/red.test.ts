@@ -191,7 +191,7 @@ test('the dimensions given may be filled again afterwards', () => {
 
 /** All that a table tells over time, as a receiver has it: the last point of each series that began at a moment. */
 class Receiver {
-  private readonly last = new Map<string, number>()
+  readonly #last = new Map<string, number>()
 
   /** Collects, and checks that no series falls and that none is there twice. */
   take(table: RedTable, timeUs: number, between = () => {}): void {
@@ -206,7 +206,7 @@ class Receiver {
           assert.ok(!seen.has(identity), `${identity} is there twice`)
           seen.add(identity)
           const id = `${identity} ${point.startUs}`
-          assert.ok(point.count >= (this.last.get(id) ?? 0), `${id} fell`)
+          assert.ok(point.count >= (this.#last.get(id) ?? 0), `${id} fell`)
           const isExplicit = 'buckets' in point
           const counts = Array.from(isExplicit ? point.buckets : point.positive.counts)
           if (!isExplicit) counts.push(point.zeroCount)
@@ -215,7 +215,7 @@ class Receiver {
             point.count,
           )
           assert.ok(counts.every(each => each >= 0))
-          this.last.set(id, point.count)
+          this.#last.set(id, point.count)
         }
       between()
     }
@@ -224,7 +224,7 @@ class Receiver {
   /** Calls of the series whose identities hold a text. */
   total(text = ''): number {
     let sum = 0
-    for (const [id, count] of this.last) if (id.includes(text)) sum += count
+    for (const [id, count] of this.#last) if (id.includes(text)) sum += count
     return sum
   }
 }

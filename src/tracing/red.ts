@@ -56,54 +56,54 @@ export interface ResourceMetrics {
 export class RedTable {
   /** Observations that went to an overflow series. */
   overflowed = 0
-  private readonly tables = new Map<Resource, ResourceTable>()
+  readonly #tables = new Map<Resource, ResourceTable>()
   /** Of processes that had no place, or ended before anything was told of them, by `serviceKey`. */
-  private readonly services = new Map<string, ResourceTable>()
-  private readonly others: ResourceTable
+  readonly #services = new Map<string, ResourceTable>()
+  readonly #others: ResourceTable
   /** Where the calls of resources without a place are counted, until the next collection. */
-  private standIns = new WeakMap<Resource, ResourceTable>()
-  private readonly scales = new Map<DurationDesc, Scale>()
-  private readonly share: FairShare
-  private readonly owned = new OwnerMap<Set<ResourceTable>>()
-  private readonly maxResourceSeries: number
-  private readonly seriesBytes: number
-  private readonly form: HistogramForm
-  private seriesCount = 0
-  private refused = 0
-  private taken = 0
+  #standIns = new WeakMap<Resource, ResourceTable>()
+  readonly #scales = new Map<DurationDesc, Scale>()
+  readonly #share: FairShare
+  readonly #owned = new OwnerMap<Set<ResourceTable>>()
+  readonly #maxResourceSeries: number
+  readonly #seriesBytes: number
+  readonly #form: HistogramForm
+  #seriesCount = 0
+  #refused = 0
+  #taken = 0
   /** Series are being let go of: meanwhile none takes the place of another. */
-  private isGiving = false
+  #isGiving = false
   /** When something was told last, and so when a series that is new since then began. */
-  private sinceUs: number
+  #sinceUs: number
 
   constructor(options: RedOptions) {
     const { startUs, maxSeries = 10_000, maxResourceSeries = 1_000, maxBytes, histograms, others } = options
-    this.sinceUs = startUs
-    this.maxResourceSeries = maxResourceSeries
-    this.seriesBytes = histograms === 'exponential' ? exponentialBytes : explicitBytes
-    this.form = histograms === 'exponential' ? exponential : explicit
-    this.share = new FairShare(Math.min(maxBytes ?? Number.POSITIVE_INFINITY, maxSeries * this.seriesBytes))
-    this.others = new ResourceTable(others ?? { attributes: new Attributes() }, hostOwner)
+    this.#sinceUs = startUs
+    this.#maxResourceSeries = maxResourceSeries
+    this.#seriesBytes = histograms === 'exponential' ? exponentialBytes : explicitBytes
+    this.#form = histograms === 'exponential' ? exponential : explicit
+    this.#share = new FairShare(Math.min(maxBytes ?? Number.POSITIVE_INFINITY, maxSeries * this.#seriesBytes))
+    this.#others = new ResourceTable(others ?? { attributes: new Attributes() }, hostOwner)
   }
 
   /** How many series there are, overflow series left out. */
   get series(): number {
-    return this.seriesCount
+    return this.#seriesCount
   }
 
   /** Memory that is taken now, by estimate. */
   get bytes(): number {
-    return this.share.used + this.others.bytes
+    return this.#share.used + this.#others.bytes
   }
 
   /** Series that owners did not get, and that were let go of for other owners. */
   get losses(): ShareLosses {
-    return { refused: this.refused, taken: this.taken }
+    return { refused: this.#refused, taken: this.#taken }
   }
 
   /** Records one call. `dimensions` are copied. */
   observe(resource: Resource, desc: DurationDesc, dimensions: Attributes, durationNs: number): void {
-    this.find(resource, desc, dimensions, 1).observe(durationNs)
+    this.#find(resource, desc, dimensions, 1).observe(durationNs)
   }
 
   /**
@@ -118,7 +118,7 @@ export class RedTable {
     sumNs: number,
     buckets: ArrayLike<number>,
   ): void {
-    this.find(resource, desc, dimensions, count).merge(count, sumNs, buckets)
+    this.#find(resource, desc, dimensions, count).merge(count, sumNs, buckets)
   }
 
   /**
@@ -134,13 +134,13 @@ export class RedTable {
    * stay valid until the next is asked for.
    */
   *collectEach(nowUs: () => number): Generator<ResourceMetrics> {
-    this.standIns = new WeakMap()
-    for (const tables of [this.tables.values(), this.services.values(), [this.others]])
+    this.#standIns = new WeakMap()
+    for (const tables of [this.#tables.values(), this.#services.values(), [this.#others]])
       for (const table of tables) {
-        this.sinceUs = nowUs()
-        const metrics = table.metrics(this.sinceUs)
+        this.#sinceUs = nowUs()
+        const metrics = table.metrics(this.#sinceUs)
         table.tell()
-        if (table.forgotten || (table.isService && table.idle > mostIdle)) this.remove(table)
+        if (table.forgotten || (table.isService && table.idle > mostIdle)) this.#remove(table)
         if (metrics.length > 0) yield { resource: table.resource, metrics }
       }
   }
@@ -150,122 +150,112 @@ export class RedTable {
    * takes over all, or `next`, which has taken its place.
    */
   forget(resource: Resource, next?: Resource): void {
-    const table = this.tables.get(resource)
+    const table = this.#tables.get(resource)
     if (table === undefined || next === resource) return
     if (table.told) {
       table.forgotten = true
       return
     }
-    const heir = next === undefined ? this.serviceOf(table, true) : this.tableOf(next)
+    const heir = next === undefined ? this.#serviceOf(table, true) : this.#tableOf(next)
     // It may have had to make room for its heir.
-    if (table.bytes > 0) this.dissolve(table, heir)
+    if (table.bytes > 0) this.#dissolve(table, heir)
   }
 
-  private find(
-    resource: Resource,
-    desc: DurationDesc,
-    dimensions: Attributes,
-    count: number,
-  ): DurationSeries {
-    const table = this.tableOf(resource)
-    return table.histograms.get(desc)?.find(dimensions) ?? this.place(table, desc, dimensions, count)
+  #find(resource: Resource, desc: DurationDesc, dimensions: Attributes, count: number): DurationSeries {
+    const table = this.#tableOf(resource)
+    return table.histograms.get(desc)?.find(dimensions) ?? this.#place(table, desc, dimensions, count)
   }
 
-  private tableOf(resource: Resource): ResourceTable {
-    const known = this.tables.get(resource)
-    if (known === undefined) return this.standIns.get(resource) ?? this.enter(resource)
+  #tableOf(resource: Resource): ResourceTable {
+    const known = this.#tables.get(resource)
+    if (known === undefined) return this.#standIns.get(resource) ?? this.#enter(resource)
     // It was taken for gone, and has come back.
     if (known.forgotten) known.forgotten = false
     return known
   }
 
   /** A place for a resource, or whoever stands in for it. */
-  private enter(resource: Resource): ResourceTable {
+  #enter(resource: Resource): ResourceTable {
     const table = new ResourceTable(resource, resource.owner ?? hostOwner)
-    if (this.hasRoom(table.owner, resourceBytes + metricBytes + this.seriesBytes)) {
-      this.tables.set(resource, table)
-      this.hold(table, resourceBytes)
+    if (this.#hasRoom(table.owner, resourceBytes + metricBytes + this.#seriesBytes)) {
+      this.#tables.set(resource, table)
+      this.#hold(table, resourceBytes)
       return table
     }
-    const service = this.serviceOf(table, true)
-    this.standIns.set(resource, service)
+    const service = this.#serviceOf(table, true)
+    this.#standIns.set(resource, service)
     return service
   }
 
   /** The service of a process; `others` where it has no place. `isWanted`: for it others of its owner's may go. */
-  private serviceOf(table: ResourceTable, isWanted: boolean): ResourceTable {
-    if (table.isService) return this.others
+  #serviceOf(table: ResourceTable, isWanted: boolean): ResourceTable {
+    if (table.isService) return this.#others
     table.key ||= serviceKey(table.resource)
     const { key, owner, resource } = table
-    const known = this.services.get(key)
-    if (known !== undefined || !isWanted) return known ?? this.others
-    if (!this.hasRoom(owner, resourceBytes + metricBytes + this.seriesBytes, true)) return this.others
+    const known = this.#services.get(key)
+    if (known !== undefined || !isWanted) return known ?? this.#others
+    if (!this.#hasRoom(owner, resourceBytes + metricBytes + this.#seriesBytes, true)) return this.#others
     const service = new ResourceTable(serviceResource(resource), owner, key)
-    this.services.set(key, service)
-    this.hold(service, resourceBytes)
+    this.#services.set(key, service)
+    this.#hold(service, resourceBytes)
     return service
   }
 
   /** A new series, or the one of overflow. */
-  private place(
-    table: ResourceTable,
-    desc: DurationDesc,
-    dimensions: Attributes,
-    count: number,
-  ): DurationSeries {
-    if (table !== this.others && table.series < this.maxResourceSeries) {
-      const bytes = this.seriesBytes + textBytesOf(dimensions)
-      if (this.mayGrow(table, bytes + (table.histograms.has(desc) ? 0 : metricBytes))) {
-        const histogram = this.histogramOf(table, desc)
+  #place(table: ResourceTable, desc: DurationDesc, dimensions: Attributes, count: number): DurationSeries {
+    if (table !== this.#others && table.series < this.#maxResourceSeries) {
+      const bytes = this.#seriesBytes + textBytesOf(dimensions)
+      if (this.#mayGrow(table, bytes + (table.histograms.has(desc) ? 0 : metricBytes))) {
+        const histogram = this.#histogramOf(table, desc)
         // Whoever gave room may have had this table take over what was not told of it.
         const given = histogram.find(dimensions)
         if (given !== undefined) return given
-        this.hold(table, bytes)
-        this.seriesCount++
+        this.#hold(table, bytes)
+        this.#seriesCount++
         table.series++
-        return histogram.add(dimensions, this.sinceUs)
+        return histogram.add(dimensions, this.#sinceUs)
       }
     }
     this.overflowed += count
-    return this.overflow(table, desc)
+    return this.#overflow(table, desc)
   }
 
   /** The series for what has none of its own. */
-  private overflow(table: ResourceTable, desc: DurationDesc): DurationSeries {
+  #overflow(table: ResourceTable, desc: DurationDesc): DurationSeries {
     const histogram = table.histograms.get(desc)
     if (histogram?.overflow !== undefined) return histogram.overflow
-    if (table !== this.others && !this.mayGrow(table, this.seriesBytes + metricBytes)) {
+    if (table !== this.#others && !this.#mayGrow(table, this.#seriesBytes + metricBytes)) {
       // The newest makes room for it.
       if (histogram !== undefined && histogram.series.length > 0)
-        return this.cut(table, histogram, histogram.series.length - 1)
-      return this.overflow(this.serviceOf(table, false), desc)
+        return this.#cut(table, histogram, histogram.series.length - 1)
+      return this.#overflow(this.#serviceOf(table, false), desc)
     }
-    const made = this.histogramOf(table, desc)
+    const made = this.#histogramOf(table, desc)
     if (made.overflow !== undefined) return made.overflow // it was taken over meanwhile
-    this.hold(table, this.seriesBytes)
-    return made.addOverflow(this.sinceUs)
+    this.#hold(table, this.#seriesBytes)
+    return made.addOverflow(this.#sinceUs)
   }
 
-  private histogramOf(table: ResourceTable, desc: DurationDesc): HistogramTable {
+  #histogramOf(table: ResourceTable, desc: DurationDesc): HistogramTable {
     let histogram = table.histograms.get(desc)
     if (histogram === undefined) {
-      histogram = new HistogramTable(this.scaleOf(desc), this.form)
+      histogram = new HistogramTable(this.#scaleOf(desc), this.#form)
       table.histograms.set(desc, histogram)
-      this.hold(table, metricBytes)
+      this.#hold(table, metricBytes)
     }
     return histogram
   }
 
   /** Lets go of the newest series of a metric but for `most`. Returns the overflow series, which goes on for them. */
-  private cut(table: ResourceTable, histogram: HistogramTable, most: number): DurationSeries {
+  #cut(table: ResourceTable, histogram: HistogramTable, most: number): DurationSeries {
     const gone = histogram.cut(most)
     let bytes = 0
-    for (const { attributes } of gone) bytes += this.seriesBytes + textBytesOf(attributes)
-    this.hold(table, -bytes)
+    for (const { attributes } of gone) bytes += this.#seriesBytes + textBytesOf(attributes)
+    this.#hold(table, -bytes)
     table.series -= gone.length
-    this.seriesCount -= gone.length
-    if (histogram.overflow === undefined) this.hold(table, this.seriesBytes)
-    const overflow = histogram.overflow ?? histogram.addOverflow(this.sinceUs)
+    this.#seriesCount -= gone.length
+    if (histogram.overflow === undefined) this.#hold(table, this.#seriesBytes)
+    const overflow = histogram.overflow ?? histogram.addOverflow(this.#sinceUs)
     for (const series of gone) {
       this.overflowed += series.untold
       series.handOver(overflow)
@@ -274,48 +264,48 @@ export class RedTable {
   }
 
   /** Lets go of a resource; `to` takes over what was not told of it. */
-  private dissolve(table: ResourceTable, to: ResourceTable): void {
-    this.remove(table)
+  #dissolve(table: ResourceTable, to: ResourceTable): void {
+    this.#remove(table)
     for (const [desc, { series, overflow }] of table.histograms) {
       for (const each of series) {
         const { untold, attributes } = each
         if (untold === 0) continue
-        each.handOver(to.histograms.get(desc)?.find(attributes) ?? this.place(to, desc, attributes, untold))
+        each.handOver(to.histograms.get(desc)?.find(attributes) ?? this.#place(to, desc, attributes, untold))
       }
-      if (overflow !== undefined && overflow.untold > 0) overflow.handOver(this.overflow(to, desc))
+      if (overflow !== undefined && overflow.untold > 0) overflow.handOver(this.#overflow(to, desc))
     }
   }
 
-  private remove(table: ResourceTable): void {
+  #remove(table: ResourceTable): void {
     if (table.isService) {
-      this.services.delete(table.key)
-      this.standIns = new WeakMap()
-    } else this.tables.delete(table.resource)
-    this.seriesCount -= table.series
+      this.#services.delete(table.key)
+      this.#standIns = new WeakMap()
+    } else this.#tables.delete(table.resource)
+    this.#seriesCount -= table.series
     table.series = 0
-    this.hold(table, -table.bytes)
+    this.#hold(table, -table.bytes)
   }
 
   /** A table takes so much more, or less. */
-  private hold(table: ResourceTable, bytes: number): void {
+  #hold(table: ResourceTable, bytes: number): void {
     const { owner } = table
     table.bytes += bytes
-    if (table === this.others) return
-    const owned = this.owned.get(owner)
+    if (table === this.#others) return
+    const owned = this.#owned.get(owner)
     if (table.bytes === 0) {
       owned?.delete(table)
-      if (owned?.size === 0) this.owned.delete(owner)
-    } else if (owned === undefined) this.owned.set(owner, new Set([table]))
+      if (owned?.size === 0) this.#owned.delete(owner)
+    } else if (owned === undefined) this.#owned.set(owner, new Set([table]))
     else owned.add(table)
-    if (bytes > 0) this.share.add(owner, bytes)
-    else this.share.remove(owner, -bytes)
+    if (bytes > 0) this.#share.add(owner, bytes)
+    else this.#share.remove(owner, -bytes)
   }
 
   /** Whoever was refused asks again after the next collection: what is beyond the room comes often. */
-  private mayGrow(table: ResourceTable, bytes: number): boolean {
+  #mayGrow(table: ResourceTable, bytes: number): boolean {
     if (table.refused) return false
-    if (this.hasRoom(table.owner, bytes)) return true
-    table.refused = !this.isGiving
+    if (this.#hasRoom(table.owner, bytes)) return true
+    table.refused = !this.#isGiving
     return false
   }
 
@@ -323,12 +313,12 @@ export class RedTable {
    * Whether there is room for so much more of an owner's, for which whoever has most gives something up. `own`: if that is
    * the owner itself, too.
    */
-  private hasRoom(owner: Owner, bytes: number, own = false): boolean {
-    while (!this.share.fits(bytes)) {
-      const giver = this.isGiving ? undefined : this.share.giver(owner, bytes)
+  #hasRoom(owner: Owner, bytes: number, own = false): boolean {
+    while (!this.#share.fits(bytes)) {
+      const giver = this.#isGiving ? undefined : this.#share.giver(owner, bytes)
       const isOwn = giver !== undefined && isSameOwner(giver, owner)
-      if (giver === undefined || (isOwn && !own) || !this.giveUp(giver, bytes, isOwn)) {
-        if (!this.isGiving) this.refused++
+      if (giver === undefined || (isOwn && !own) || !this.#giveUp(giver, bytes, isOwn)) {
+        if (!this.#isGiving) this.#refused++
         return false
       }
     }
@@ -336,44 +326,44 @@ export class RedTable {
   }
 
   /** An owner gives up some of what it has, and what it misses least first. */
-  private giveUp(giver: Owner, bytes: number, isOwn: boolean): boolean {
-    const owned = [...(this.owned.get(giver) ?? [])]
+  #giveUp(giver: Owner, bytes: number, isOwn: boolean): boolean {
+    const owned = [...(this.#owned.get(giver) ?? [])]
     if (owned.length === 0) return false
-    const before = this.share.used
-    const most = before - Math.max(bytes, this.share.capacity * givenPart)
-    const seriesBefore = this.seriesCount
+    const before = this.#share.used
+    const most = before - Math.max(bytes, this.#share.capacity * givenPart)
+    const seriesBefore = this.#seriesCount
     const dissolve = (wanted: (table: ResourceTable) => boolean) => {
       for (const table of owned)
-        if (this.share.used > most && table.bytes > 0 && wanted(table))
-          this.dissolve(table, this.serviceOf(table, false))
+        if (this.#share.used > most && table.bytes > 0 && wanted(table))
+          this.#dissolve(table, this.#serviceOf(table, false))
     }
-    this.isGiving = true
+    this.#isGiving = true
     try {
       dissolve(({ forgotten }) => forgotten)
-      while (this.share.used > most) {
+      while (this.#share.used > most) {
         const largest = owned.reduce((a, b) => (b.series > a.series ? b : a))
         if (largest.series < fewSeries) break
-        const { used } = this.share
+        const { used } = this.#share
         for (const histogram of largest.histograms.values())
           if (histogram.series.length > 1)
-            this.cut(largest, histogram, Math.floor(histogram.series.length / 2))
-        if (this.share.used >= used) break
+            this.#cut(largest, histogram, Math.floor(histogram.series.length / 2))
+        if (this.#share.used >= used) break
       }
       dissolve(({ isService }) => !isService)
       dissolve(() => true)
     } finally {
-      this.isGiving = false
+      this.#isGiving = false
     }
-    if (!isOwn) this.taken += seriesBefore - this.seriesCount
-    return this.share.used < before
+    if (!isOwn) this.#taken += seriesBefore - this.#seriesCount
+    return this.#share.used < before
   }
 
   /** The bounds of a metric, made once. */
-  private scaleOf(desc: DurationDesc): Scale {
-    let scale = this.scales.get(desc)
+  #scaleOf(desc: DurationDesc): Scale {
+    let scale = this.#scales.get(desc)
     if (scale === undefined) {
       scale = new Scale(desc.bounds)
-      this.scales.set(desc, scale)
+      this.#scales.set(desc, scale)
     }
     return scale
   }

@@ -28,24 +28,24 @@ export interface RouteOptions {
  * folded for good, and a service for which there is no room learns nothing.
  */
 export class Routes {
-  private readonly owners = new OwnerMap<OwnerRoutes>()
-  private readonly room: FairShare
-  private readonly mostPathBytes: number
+  readonly #owners = new OwnerMap<OwnerRoutes>()
+  readonly #room: FairShare
+  readonly #mostPathBytes: number
   /** For services without room. */
-  private crowd: ServiceRoutes
-  private rules: Rules
-  private readonly paths = new PathBytes()
+  #crowd: ServiceRoutes
+  #rules: Rules
+  readonly #paths = new PathBytes()
   /** Owners without room for another service, until the next look at what may be forgotten. */
-  private readonly full = new OwnerMap<true>()
-  private refused = 0
-  private taken = 0
+  readonly #full = new OwnerMap<true>()
+  #refused = 0
+  #taken = 0
 
   /** `maxBytes`: of what is learned, and half as much again for paths whose routes are known. */
   constructor(options: RouteOptions, maxBytes = usualBytes) {
-    this.rules = rulesOf(options)
-    this.room = new FairShare(maxBytes)
-    this.mostPathBytes = maxBytes / 2
-    this.crowd = this.folded()
+    this.#rules = rulesOf(options)
+    this.#room = new FairShare(maxBytes)
+    this.#mostPathBytes = maxBytes / 2
+    this.#crowd = this.#folded()
   }
 
   /**
@@ -54,43 +54,43 @@ export class Routes {
    */
   change(options: RouteOptions): void {
     const rules = rulesOf(options)
-    this.forgetPaths()
-    if (rules.maxSegmentCardinality !== this.rules.maxSegmentCardinality) {
-      this.owners.clear()
-      this.room.clear()
+    this.#forgetPaths()
+    if (rules.maxSegmentCardinality !== this.#rules.maxSegmentCardinality) {
+      this.#owners.clear()
+      this.#room.clear()
     }
-    this.rules = rules
-    for (const { services } of this.owners.values())
+    this.#rules = rules
+    for (const { services } of this.#owners.values())
       for (const routes of services.values()) routes.rules = rules
-    this.crowd = this.folded()
+    this.#crowd = this.#folded()
   }
 
   /** Memory that is taken now, by estimate. */
   get bytes(): number {
-    return this.room.used + this.paths.bytes
+    return this.#room.used + this.#paths.bytes
   }
 
   /** Services and words that were not learned for want of room, and times that words were folded to make room for others'. */
   get losses(): ShareLosses {
-    return { refused: this.refused, taken: this.taken }
+    return { refused: this.#refused, taken: this.#taken }
   }
 
   /** Forgets which route a path has; what paths taught stays, so that routes stay as they are. */
   shed(): number {
-    const freed = this.paths.bytes
-    this.forgetPaths()
+    const freed = this.#paths.bytes
+    this.#forgetPaths()
     return freed
   }
 
   /** Forgets services that were not asked for in an hour. To be called now and then. */
   expire(nowMs: number): void {
-    this.full.clear()
-    for (const of of this.owners.values()) {
+    this.#full.clear()
+    for (const of of this.#owners.values()) {
       const gone = (routes: ServiceRoutes) => nowMs - routes.usedMs >= forgetMs
       for (const [name, routes] of of.services) {
         if (routes.used) routes.usedMs = nowMs
         routes.used = false
-        if (gone(routes)) this.forget(of, name, routes)
+        if (gone(routes)) this.#forget(of, name, routes)
       }
       of.learned = of.learned.filter(routes => !gone(routes))
     }
@@ -101,56 +101,56 @@ export class Routes {
    * learns nothing, so that a scanner's thousand paths do not spend the words that a prefix may have.
    */
   route(owner: Owner, service: string, path: string, served = true): string {
-    const routes = this.owners.get(owner)?.services.get(service) ?? this.added(owner, service)
+    const routes = this.#owners.get(owner)?.services.get(service) ?? this.#added(owner, service)
     routes.used = true
     const route = routes.route(path, served)
-    if (this.paths.bytes > this.mostPathBytes) this.forgetPaths()
+    if (this.#paths.bytes > this.#mostPathBytes) this.#forgetPaths()
     return route
   }
 
   /** The routes of a service that is new. */
-  private added(owner: Owner, service: string): ServiceRoutes {
-    if (this.full.get(owner)) return this.crowd
+  #added(owner: Owner, service: string): ServiceRoutes {
+    if (this.#full.get(owner)) return this.#crowd
     const bytes = serviceBytes + service.length
-    if (!this.takes(owner, bytes)) {
-      this.full.set(owner, true)
-      return this.crowd
+    if (!this.#takes(owner, bytes)) {
+      this.#full.set(owner, true)
+      return this.#crowd
     }
     // Looked up behind that: it may have cost the owner, or another one, all that it had.
-    let of = this.owners.get(owner)
+    let of = this.#owners.get(owner)
     if (of === undefined) {
       of = { owner, services: new Map(), learned: [] }
-      this.owners.set(owner, of)
+      this.#owners.set(owner, of)
     }
-    const routes = new ServiceRoutes(this.rules, this.paths, bytes, change => this.grows(owner, change))
+    const routes = new ServiceRoutes(this.#rules, this.#paths, bytes, change => this.#grows(owner, change))
     of.services.set(service, routes)
     of.learned.push(routes)
     return routes
   }
 
   /** A service's tree is to take so many bytes more, or less. False: there is no room for them. */
-  private grows(owner: Owner, bytes: number): boolean {
-    if (bytes > 0) return this.takes(owner, bytes)
-    this.room.remove(owner, -bytes)
+  #grows(owner: Owner, bytes: number): boolean {
+    if (bytes > 0) return this.#takes(owner, bytes)
+    this.#room.remove(owner, -bytes)
     return true
   }
 
-  private takes(owner: Owner, bytes: number): boolean {
-    while (!this.room.fits(bytes)) {
-      const giver = this.room.giver(owner, bytes)
-      if (giver === undefined || isSameOwner(owner, giver) || !this.gives(giver)) {
-        this.refused++
+  #takes(owner: Owner, bytes: number): boolean {
+    while (!this.#room.fits(bytes)) {
+      const giver = this.#room.giver(owner, bytes)
+      if (giver === undefined || isSameOwner(owner, giver) || !this.#gives(giver)) {
+        this.#refused++
         return false
       }
-      this.taken++
+      this.#taken++
     }
-    this.room.add(owner, bytes)
+    this.#room.add(owner, bytes)
     return true
   }
 
   /** Folds words of the newest service of `giver` that has some; where none has, its oldest is forgotten. */
-  private gives(giver: Owner): boolean {
-    const of = this.owners.get(giver)
+  #gives(giver: Owner): boolean {
+    const of = this.#owners.get(giver)
     if (of === undefined) return false
     const newest = of.learned.at(-1)
     if (newest !== undefined) {
@@ -159,25 +159,25 @@ export class Routes {
     }
     const [oldest] = of.services
     if (oldest === undefined) return false
-    this.forget(of, ...oldest)
+    this.#forget(of, ...oldest)
     return true
   }
 
-  private forget({ owner, services }: OwnerRoutes, name: string, routes: ServiceRoutes): void {
+  #forget({ owner, services }: OwnerRoutes, name: string, routes: ServiceRoutes): void {
     routes.forgetPaths()
     services.delete(name)
-    this.room.remove(owner, routes.bytes)
-    if (services.size === 0) this.owners.delete(owner)
+    this.#room.remove(owner, routes.bytes)
+    if (services.size === 0) this.#owners.delete(owner)
   }
 
-  private forgetPaths(): void {
-    for (const { services } of this.owners.values())
+  #forgetPaths(): void {
+    for (const { services } of this.#owners.values())
       for (const routes of services.values()) routes.forgetPaths()
-    this.crowd.forgetPaths()
+    this.#crowd.forgetPaths()
   }
 
-  private folded(): ServiceRoutes {
-    const routes = new ServiceRoutes(this.rules, this.paths, serviceBytes, () => false)
+  #folded(): ServiceRoutes {
+    const routes = new ServiceRoutes(this.#rules, this.#paths, serviceBytes, () => false)
     while (routes.fold());
     return routes
   }
@@ -245,37 +245,37 @@ class PathBytes {
 
 /** Routes by path. */
 class PathCache {
-  private readonly all: PathBytes
-  private routes: BoundedMap<string, string> | undefined
-  private bytes = 0
+  readonly #all: PathBytes
+  #routes: BoundedMap<string, string> | undefined
+  #bytes = 0
 
   constructor(all: PathBytes) {
-    this.all = all
+    this.#all = all
   }
 
   get(path: string): string | undefined {
-    return this.routes?.get(path)
+    return this.#routes?.get(path)
   }
 
   /** The path is not there yet. */
   set(path: string, route: string): void {
-    if (this.routes === undefined) {
-      this.routes = new BoundedMap(maxCachedPaths, (path, route) => this.count(-bytesOf(path, route)))
-      this.count(cacheBytes)
+    if (this.#routes === undefined) {
+      this.#routes = new BoundedMap(maxCachedPaths, (path, route) => this.#count(-bytesOf(path, route)))
+      this.#count(cacheBytes)
     }
-    this.routes.set(path, route)
-    this.count(bytesOf(path, route))
+    this.#routes.set(path, route)
+    this.#count(bytesOf(path, route))
   }
 
   clear(): void {
-    if (this.bytes === 0) return
-    this.routes = undefined
-    this.count(-this.bytes)
+    if (this.#bytes === 0) return
+    this.#routes = undefined
+    this.#count(-this.#bytes)
   }
 
-  private count(bytes: number): void {
-    this.bytes += bytes
-    this.all.bytes += bytes
+  #count(bytes: number): void {
+    this.#bytes += bytes
+    this.#all.bytes += bytes
   }
 }
 
@@ -290,61 +290,63 @@ class ServiceRoutes {
   usedMs = Number.NEGATIVE_INFINITY
   /** What it takes, without cached paths. */
   bytes: number
-  private readonly known: PathCache
+  readonly #known: PathCache
   /** Guesses for paths that were not served; any word learned may change them. */
-  private readonly strangers: PathCache
-  private readonly root = new Place('')
-  private words = 0
+  readonly #strangers: PathCache
+  readonly #root = new Place('')
+  #words = 0
   /** It learns nothing any more. */
-  private isFolded = false
-  private readonly grows: (bytes: number) => boolean
+  #isFolded = false
+  readonly #grows: (bytes: number) => boolean
 
   /** `grows` is asked for room for more of what is learned, and told of less. */
   constructor(rules: Rules, paths: PathBytes, bytes: number, grows: (bytes: number) => boolean) {
     this.rules = rules
-    this.known = new PathCache(paths)
-    this.strangers = new PathCache(paths)
+    this.#known = new PathCache(paths)
+    this.#strangers = new PathCache(paths)
     this.bytes = bytes
-    this.grows = grows
+    this.#grows = grows
   }
 
   forgetPaths(): void {
-    this.known.clear()
-    this.strangers.clear()
+    this.#known.clear()
+    this.#strangers.clear()
   }
 
   /** Tells words no longer apart in one place, the newest of the deepest. False: there were none, and it learns none any more. */
   fold(): boolean {
-    const place = newestFork(this.root)
-    if (place !== undefined) this.foldAt(place)
+    const place = newestFork(this.#root)
+    if (place !== undefined) this.#foldAt(place)
     else {
-      this.isFolded = true
-      const { rest } = this.root
-      this.root.rest = undefined
-      if (rest !== undefined) this.forget(rest)
+      this.#isFolded = true
+      const { rest } = this.#root
+      this.#root.rest = undefined
+      if (rest !== undefined) this.#forget(rest)
     }
     return place !== undefined
   }
 
   route(path: string, served: boolean): string {
-    return this.known.get(path) ?? (served ? undefined : this.strangers.get(path)) ?? this.find(path, served)
+    return (
+      this.#known.get(path) ?? (served ? undefined : this.#strangers.get(path)) ?? this.#find(path, served)
+    )
   }
 
   /** Apart from `route`, whose every call would else pay for the closure. */
-  private find(path: string, served: boolean): string {
+  #find(path: string, served: boolean): string {
     const segments = segmentsOf(path)
     const named = this.rules.patterns.find(pattern => pattern.matches(segments))
-    const route = named?.text ?? this.unmatched(path, segments, served)
+    const route = named?.text ?? this.#unmatched(path, segments, served)
     const guessed = named === undefined && this.rules.unmatched === 'heuristic'
-    const cache = guessed && !served ? this.strangers : this.known
+    const cache = guessed && !served ? this.#strangers : this.#known
     if (path.length <= maxCachedPath) cache.set(path, route)
     return route
   }
 
-  private unmatched(path: string, segments: readonly string[], served: boolean): string {
+  #unmatched(path: string, segments: readonly string[], served: boolean): string {
     switch (this.rules.unmatched) {
       case 'heuristic':
-        return this.guess(segments, served)
+        return this.#guess(segments, served)
       case 'path':
         return path
       case 'wildcard':
@@ -354,32 +356,32 @@ class ServiceRoutes {
     }
   }
 
-  private guess(segments: readonly string[], served: boolean): string {
-    const learn = served && !this.isFolded
+  #guess(segments: readonly string[], served: boolean): string {
+    const learn = served && !this.#isFolded
     let route = ''
-    let place: Place | undefined = this.root
+    let place: Place | undefined = this.#root
     for (let i = 0; i < segments.length; i++) {
       if (i === maxSegments) return `${route}/**`
       const segment: string = segments[i]!
       const next: Place | undefined =
-        place === undefined || isIdentifier(segment) ? undefined : this.wordBelow(place, segment, learn)
+        place === undefined || isIdentifier(segment) ? undefined : this.#wordBelow(place, segment, learn)
       route += next?.text ?? restText
-      place = next ?? (place === undefined ? undefined : this.restBelow(place, learn))
+      place = next ?? (place === undefined ? undefined : this.#restBelow(place, learn))
     }
     return route === '' ? '/' : route
   }
 
   /** The place below a word; undefined when it is not told apart from others. */
-  private wordBelow(place: Place, word: string, learn: boolean): Place | undefined {
+  #wordBelow(place: Place, word: string, learn: boolean): Place | undefined {
     if (place.folded) return undefined
     const found = place.words.get(word)
     if (found !== undefined || !learn) return found
     if (place.words.size >= this.rules.maxSegmentCardinality) {
       // What was learned below these words goes with them, and is learned again below the one place that is left.
-      this.foldAt(place)
+      this.#foldAt(place)
       return undefined
     }
-    if (!this.learns(word)) return undefined
+    if (!this.#learns(word)) return undefined
     // A copy: a part of a string keeps the whole of it in memory, here a path that may be long.
     const own = Buffer.from(word).toString()
     const next = new Place(`/${own}`)
@@ -387,33 +389,33 @@ class ServiceRoutes {
     return next
   }
 
-  private restBelow(place: Place, learn: boolean): Place | undefined {
-    if (place.rest === undefined && learn && this.learns(restText)) place.rest = new Place(restText)
+  #restBelow(place: Place, learn: boolean): Place | undefined {
+    if (place.rest === undefined && learn && this.#learns(restText)) place.rest = new Place(restText)
     return place.rest
   }
 
   /** Whether there is room for one more place. */
-  private learns(text: string): boolean {
+  #learns(text: string): boolean {
     const bytes = wordBytes + text.length
-    if (this.words >= maxWords || !this.grows(bytes)) return false
-    this.words++
+    if (this.#words >= maxWords || !this.#grows(bytes)) return false
+    this.#words++
     this.bytes += bytes
-    this.strangers.clear()
+    this.#strangers.clear()
     return true
   }
 
   /** A place is let go of, and all below it. No deeper than `maxSegments`. */
-  private forget({ text, words, rest }: Place): void {
+  #forget({ text, words, rest }: Place): void {
     const bytes = wordBytes + (text === restText ? text.length : text.length - 1)
-    this.words--
+    this.#words--
     this.bytes -= bytes
-    this.grows(-bytes)
-    for (const next of words.values()) this.forget(next)
-    if (rest !== undefined) this.forget(rest)
+    this.#grows(-bytes)
+    for (const next of words.values()) this.#forget(next)
+    if (rest !== undefined) this.#forget(rest)
   }
 
-  private foldAt(place: Place): void {
-    for (const next of place.words.values()) this.forget(next)
+  #foldAt(place: Place): void {
+    for (const next of place.words.values()) this.#forget(next)
     place.words.clear()
     place.folded = true
     this.forgetPaths()

@@ -68,43 +68,43 @@ const ranks = { fromOutside: 0, toOutside: 1, within: 2 } as const
  * whoever asks, or of the server where the client is not of this host: a server does not choose who calls it by which name.
  */
 export class ServiceGraph {
-  private readonly edges = new Map<string, Map<string, Edge>>()
-  private readonly room: SeriesRoom<Edge>
-  private readonly scale: Scale
-  private readonly bounds: readonly number[]
-  private readonly idleCollections: number
-  private overflow: Edge | undefined
-  private textBytes = 0
-  private sinceUs: number
+  readonly #edges = new Map<string, Map<string, Edge>>()
+  readonly #room: SeriesRoom<Edge>
+  readonly #scale: Scale
+  readonly #bounds: readonly number[]
+  readonly #idleCollections: number
+  #overflow: Edge | undefined
+  #textBytes = 0
+  #sinceUs: number
 
   constructor(options: ServiceGraphOptions) {
-    this.sinceUs = options.startUs
+    this.#sinceUs = options.startUs
     const mostByBytes = Math.floor((options.maxBytes ?? Number.POSITIVE_INFINITY) / (edgeBytes + nameBytes))
-    this.room = new SeriesRoom(Math.min(options.maxEdges ?? 2_000, mostByBytes), edge => this.forget(edge))
-    this.bounds = options.bounds ?? requestBounds
-    this.scale = new Scale(this.bounds)
-    this.idleCollections = options.idleCollections ?? 20
+    this.#room = new SeriesRoom(Math.min(options.maxEdges ?? 2_000, mostByBytes), edge => this.#forget(edge))
+    this.#bounds = options.bounds ?? requestBounds
+    this.#scale = new Scale(this.#bounds)
+    this.#idleCollections = options.idleCollections ?? 20
   }
 
   /** How many edges there are, the overflow's left out. */
   get size(): number {
-    return this.room.size
+    return this.#room.size
   }
 
   /** Memory that is taken now, by estimate. */
   get bytes(): number {
-    return this.room.size * edgeBytes + this.textBytes
+    return this.#room.size * edgeBytes + this.#textBytes
   }
 
   /** Requests that were counted without an edge of their own, and edges that others got the place of. */
   get losses(): ShareLosses {
-    return this.room.losses
+    return this.#room.losses
   }
 
   /** Lets go of edges that are idle; returns how many bytes that gives back, about. */
   shed(bytes: number): number {
     const before = this.bytes
-    this.room.shed(Math.ceil(bytes / edgeBytes))
+    this.#room.shed(Math.ceil(bytes / edgeBytes))
     return before - this.bytes
   }
 
@@ -119,7 +119,7 @@ export class ServiceGraph {
     clientNs: number,
     serverNs: number,
   ): void {
-    const edge = this.find(client, server)
+    const edge = this.#find(client, server)
     edge.idle = 0
     edge.total++
     if (failed) edge.failed++
@@ -129,12 +129,12 @@ export class ServiceGraph {
 
   /** All edges at `timeUs` (microseconds since the Unix epoch); valid until the next call. For the host's resource. */
   collect(timeUs: number): Metric[] {
-    this.sinceUs = timeUs
+    this.#sinceUs = timeUs
     const all: Edge[] = []
-    for (const servers of this.edges.values()) all.push(...servers.values())
-    this.room.begin()
-    for (const edge of all) if (this.room.ends(edge, this.idleCollections)) this.forget(edge)
-    if (this.overflow !== undefined) all.push(this.overflow)
+    for (const servers of this.#edges.values()) all.push(...servers.values())
+    this.#room.begin()
+    for (const edge of all) if (this.#room.ends(edge, this.#idleCollections)) this.#forget(edge)
+    if (this.#overflow !== undefined) all.push(this.#overflow)
     if (all.length === 0) return []
     const point = ({ attributes, startUs }: Edge, value: number): NumberPoint => ({
       attributes,
@@ -142,7 +142,7 @@ export class ServiceGraph {
       timeUs,
       value,
     })
-    const { bounds } = this
+    const bounds = this.#bounds
     return [
       sum(
         requests,
@@ -165,39 +165,39 @@ export class ServiceGraph {
     ].filter(({ points }) => points.length > 0)
   }
 
-  private find(client: Resource | string, server: Resource | string): Edge {
+  #find(client: Resource | string, server: Resource | string): Edge {
     const from = nameOf(client)
     const to = nameOf(server)
-    const known = this.edges.get(from)?.get(to)
+    const known = this.#edges.get(from)?.get(to)
     if (known !== undefined) return known
     const owner = ownerOf(client, server)
     const isVirtual = typeof client === 'string' || typeof server === 'string'
     const rank = rankOf(client, server)
-    if (!this.room.offers(owner, rank)) {
-      this.overflow ??= this.made(Attributes.of({ [overflowAttribute]: true }), owner, rank)
-      return this.overflow
+    if (!this.#room.offers(owner, rank)) {
+      this.#overflow ??= this.#made(Attributes.of({ [overflowAttribute]: true }), owner, rank)
+      return this.#overflow
     }
     const attributes = Attributes.of({ client: from, server: to })
     if (isVirtual) attributes.add('connection_type', 'virtual_node')
-    const edge = this.made(attributes, owner, rank, from, to)
-    this.room.add(edge)
-    this.textBytes += from.length + to.length
+    const edge = this.#made(attributes, owner, rank, from, to)
+    this.#room.add(edge)
+    this.#textBytes += from.length + to.length
     // Looked up anew: the place may have been that of another edge of this client.
-    const servers = this.edges.get(from)
-    if (servers === undefined) this.edges.set(from, new Map([[to, edge]]))
+    const servers = this.#edges.get(from)
+    if (servers === undefined) this.#edges.set(from, new Map([[to, edge]]))
     else servers.set(to, edge)
     return edge
   }
 
-  private forget({ from, to }: Edge): void {
-    const servers = this.edges.get(from)
+  #forget({ from, to }: Edge): void {
+    const servers = this.#edges.get(from)
     if (!servers?.delete(to)) return
-    this.textBytes -= from.length + to.length
-    if (servers.size === 0) this.edges.delete(from)
+    this.#textBytes -= from.length + to.length
+    if (servers.size === 0) this.#edges.delete(from)
   }
 
-  private made(attributes: Attributes, owner: Owner, rank: number, from = '', to = ''): Edge {
-    const startUs = this.sinceUs
+  #made(attributes: Attributes, owner: Owner, rank: number, from = '', to = ''): Edge {
+    const startUs = this.#sinceUs
     return {
       from,
       to,
@@ -209,8 +209,8 @@ export class ServiceGraph {
       leaving: false,
       total: 0,
       failed: 0,
-      client: explicit.create(attributes, startUs, this.scale),
-      server: explicit.create(attributes, startUs, this.scale),
+      client: explicit.create(attributes, startUs, this.#scale),
+      server: explicit.create(attributes, startUs, this.#scale),
     }
   }
 }

@@ -17,12 +17,12 @@ const maxRelays = 4_096
  */
 export class SpanExports {
   /** When processes were last sent spans, by pid. */
-  private readonly relays = new BoundedMap<number, number>(maxRelays)
+  readonly #relays = new BoundedMap<number, number>(maxRelays)
 
   /** Whether a call that is over is an export of telemetry, and by it the process is one that exports its own spans. */
   told(operation: Operation, nowMs: number): 'no' | 'telemetry' | 'own_spans' {
     const { server, pid, localPort } = operation.connection
-    if (server && takesSpans(operation)) this.relays.set(pid, nowMs)
+    if (server && takesSpans(operation)) this.#relays.set(pid, nowMs)
     if (!operation.call.telemetry) return 'no'
     if (server) return receiverPorts.has(localPort) ? 'telemetry' : 'no'
     return isTraceExport(operation) && !this.isRelay(pid, nowMs) ? 'own_spans' : 'telemetry'
@@ -30,7 +30,7 @@ export class SpanExports {
 
   /** Whether a process may pass spans of others on: it was sent some of late. */
   isRelay(pid: number, nowMs: number): boolean {
-    return nowMs - (this.relays.get(pid) ?? Number.NEGATIVE_INFINITY) < relayMs
+    return nowMs - (this.#relays.get(pid) ?? Number.NEGATIVE_INFINITY) < relayMs
   }
 }
 

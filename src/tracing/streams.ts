@@ -239,28 +239,28 @@ class Stream extends Tenant implements StreamConnection {
   errno = 0
   /** The newest request of which it is known that a thread was sampled at work on it, and answers; 0: none. */
   served = 0
-  private tid = 0
-  private blocking = false
+  #tid = 0
+  #blocking = false
   /** Nanoseconds of the monotonic clock: the newest call, and when to look whether its process has ended. */
   newestNs = 0
   askNs = 0
-  private readonly pool: OperationPool<Stream>
-  private decoder: StreamDecoder
-  private requests: ByteFlow
-  private responses: ByteFlow
-  private readonly datagrams: boolean
-  private over = false
+  readonly #pool: OperationPool<Stream>
+  #decoder: StreamDecoder
+  #requests: ByteFlow
+  #responses: ByteFlow
+  readonly #datagrams: boolean
+  #over = false
   /** It is given up while it goes on, for this reason. */
   leaving = false
-  private reason = ''
+  #reason = ''
   /** Why operations are abandoned now. */
-  private cause = framingLost
+  #cause = framingLost
   /** Bytes that it holds beside its operations. */
-  private ownBytes: number
+  #ownBytes: number
 
   constructor(protocol: Protocol, segment: Segment, pool: OperationPool<Stream>) {
     super()
-    this.pool = pool
+    this.#pool = pool
     const { connection } = this
     connection.id = segment.connection
     connection.protocol = protocol.name
@@ -272,15 +272,15 @@ class Stream extends Tenant implements StreamConnection {
     connection.peerAddress = segment.peerAddress
     connection.peerPort = segment.peerPort
     this.joined = segment.joined || segment.position !== 0
-    this.datagrams = protocol.name === 'dns' && segment.sequence === 0 && !segment.tls
-    this.ownBytes = streamBytes
-    this.decoder = protocol.open(this)
-    this.requests = new ByteFlow(true, this.decoder)
-    this.responses = new ByteFlow(false, this.decoder)
-    this.flowOf(segment).received = segment.position
+    this.#datagrams = protocol.name === 'dns' && segment.sequence === 0 && !segment.tls
+    this.#ownBytes = streamBytes
+    this.#decoder = protocol.open(this)
+    this.#requests = new ByteFlow(true, this.#decoder)
+    this.#responses = new ByteFlow(false, this.#decoder)
+    this.#flowOf(segment).received = segment.position
     if (this.joined) {
-      this.requests.broken = true
-      this.responses.broken = true
+      this.#requests.broken = true
+      this.#responses.broken = true
     }
   }
 
@@ -318,47 +318,47 @@ class Stream extends Tenant implements StreamConnection {
 
   /** `noRoom`: why bytes are missing that went by before it. */
   segment(segment: Segment, noRoom: () => string): void {
-    if (this.over) return
+    if (this.#over) return
     this.used = true
     this.connection.pid = segment.pid
     this.connection.comm = segment.comm
-    this.tid = segment.tid
-    this.blocking = segment.blocking
+    this.#tid = segment.tid
+    this.#blocking = segment.blocking
     this.newestNs = segment.timeNs
     if (segment.served !== 0) this.served = segment.served
-    const flow = this.flowOf(segment)
+    const flow = this.#flowOf(segment)
     const missing = (segment.position - flow.received) | 0
     if (missing !== 0) {
-      this.cause = segment.missed ? buffersBusy : noRoom()
+      this.#cause = segment.missed ? buffersBusy : noRoom()
       flow.gap(Math.max(0, missing))
-      this.cause = framingLost
+      this.#cause = framingLost
       if (missing < 0) flow.received += missing
     }
     const { bytes, start, end, length, tail, timeNs, sequence } = segment
     const unseen = length - (end - start)
     const first = unseen > 0 ? end - tail : end
     flow.feed(bytes, start, first, timeNs, sequence)
-    if (unseen > 0 && !this.over) {
+    if (unseen > 0 && !this.#over) {
       flow.gap(unseen)
-      if (tail > 0 && !this.over) flow.feed(bytes, first, end, timeNs, (sequence + length - tail) >>> 0)
+      if (tail > 0 && !this.#over) flow.feed(bytes, first, end, timeNs, (sequence + length - tail) >>> 0)
     }
     // What the decoder of a refused connection still has is nothing that anybody asked for.
-    if (this.over) this.leave()
-    this.settleBytes()
+    if (this.#over) this.#leave()
+    this.#settleBytes()
   }
 
   /** Its end will not be told: it was refused, or is a socket of UDP, whose bytes have no sequence numbers. */
   get endless(): boolean {
-    return this.over || this.datagrams
+    return this.#over || this.#datagrams
   }
 
   /** It goes on unseen: what is under way is counted as lost for this reason, or forgotten where there is none. */
   giveUp(reason: string): void {
-    if (this.over) return
+    if (this.#over) return
     this.leaving = true
-    this.reason = reason
-    this.decoder.close()
-    this.over = true
+    this.#reason = reason
+    this.#decoder.close()
+    this.#over = true
   }
 
   /** Nothing more is expected of it. */
@@ -369,23 +369,23 @@ class Stream extends Tenant implements StreamConnection {
 
   /** Ends some of what is under way; true: there is more, and `closeMore` is to be called. */
   close(errno: number): boolean {
-    if (this.over) return false
+    if (this.#over) return false
     this.errno = errno
     return this.closeMore(mostClosed)
   }
 
   closeMore(most: number): boolean {
-    if (this.over) return false
-    if (this.decoder.closeSome?.(most)) return true
-    this.decoder.close()
-    this.over = true
+    if (this.#over) return false
+    if (this.#decoder.closeSome?.(most)) return true
+    this.#decoder.close()
+    this.#over = true
     return false
   }
 
   begin(flow: ByteFlow): Operation | undefined {
-    const operation = this.pool.take(this, flow.nowNs)
+    const operation = this.#pool.take(this, flow.nowNs)
     if (operation === undefined) {
-      this.pool.sink.lost('no_memory', 1)
+      this.#pool.sink.lost('no_memory', 1)
       return undefined
     }
     operation.call.clear()
@@ -401,8 +401,8 @@ class Stream extends Tenant implements StreamConnection {
     operation.aborted = false
     operation.errno = 0
     operation.sequence = flow.sequence
-    operation.tid = this.tid
-    operation.blocking = this.blocking
+    operation.tid = this.#tid
+    operation.blocking = this.#blocking
     operation.place = undefined
     operation.id = 0
     operation.mark = 0
@@ -410,73 +410,73 @@ class Stream extends Tenant implements StreamConnection {
   }
 
   weigh(operation: Operation): void {
-    this.pool.weigh(this, operation)
+    this.#pool.weigh(this, operation)
   }
 
   asked(operation: Operation): void {
-    this.pool.weigh(this, operation)
-    this.pool.sink.begin(operation)
+    this.#pool.weigh(this, operation)
+    this.#pool.sink.begin(operation)
   }
 
   end(operation: Operation): void {
-    if (this.over || (this.leaving && isUnfinished(operation))) {
+    if (this.#over || (this.leaving && isUnfinished(operation))) {
       this.release(operation)
       return
     }
     if (operation.endNs === 0) operation.endNs = this.newestNs
     operation.sampled =
       this.served !== 0 && this.server && this.served === requestNumber(operation.tid, operation.startNs)
-    this.pool.end(this, operation)
+    this.#pool.end(this, operation)
   }
 
   abandon(operation: Operation): void {
-    if (this.over) {
+    if (this.#over) {
       this.release(operation)
       return
     }
-    this.pool.abandoned++
-    this.pool.sink.abandon(operation)
-    this.pool.sink.lost(this.cause, 1)
-    this.pool.give(this, operation)
+    this.#pool.abandoned++
+    this.#pool.sink.abandon(operation)
+    this.#pool.sink.lost(this.#cause, 1)
+    this.#pool.give(this, operation)
   }
 
   release(operation: Operation): void {
-    if (this.reason !== '') {
-      this.pool.abandoned++
-      this.pool.sink.lost(this.reason, 1)
+    if (this.#reason !== '') {
+      this.#pool.abandoned++
+      this.#pool.sink.lost(this.#reason, 1)
     }
-    this.pool.sink.abandon(operation)
-    this.pool.give(this, operation)
+    this.#pool.sink.abandon(operation)
+    this.#pool.give(this, operation)
   }
 
   refuse(): void {
-    if (this.over) return
-    this.over = true
-    this.pool.refused++
-    this.pool.sink.refuse(this.connection)
+    if (this.#over) return
+    this.#over = true
+    this.#pool.refused++
+    this.#pool.sink.refuse(this.connection)
   }
 
   /** Lets go of what a connection needs that is looked at no more. */
-  private leave(): void {
-    this.decoder.close()
-    this.decoder = blind
-    this.requests = blindFlow
-    this.responses = blindFlow
+  #leave(): void {
+    this.#decoder.close()
+    this.#decoder = blind
+    this.#requests = blindFlow
+    this.#responses = blindFlow
   }
 
   /** Counts what it holds beside its operations. */
-  private settleBytes(): void {
-    const bytes = this.over
+  #settleBytes(): void {
+    const bytes = this.#over
       ? overBytes
-      : streamBytes + this.decoder.bytes + this.requests.kept + this.responses.kept
-    if (bytes === this.ownBytes) return
-    this.pool.room.grow(this, bytes - this.ownBytes)
-    this.ownBytes = bytes
+      : streamBytes + this.#decoder.bytes + this.#requests.kept + this.#responses.kept
+    if (bytes === this.#ownBytes) return
+    this.#pool.room.grow(this, bytes - this.#ownBytes)
+    this.#ownBytes = bytes
   }
 
   /** A server's requests are what it receives, a client's what it sends. */
-  private flowOf(segment: Segment): ByteFlow {
-    return segment.received === this.server ? this.requests : this.responses
+  #flowOf(segment: Segment): ByteFlow {
+    return segment.received === this.server ? this.#requests : this.#responses
   }
 }
 

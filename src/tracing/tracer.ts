@@ -41,28 +41,28 @@ export class Tracer {
   readonly ports = new PortCalls()
   /** Applies from the next operation on; spans that wait for their other side keep the former rules. */
   rules: TracerRules
-  private readonly options: TracerOptions
-  private readonly protocols: ReadonlyMap<string, Protocol>
-  private readonly span = new Span()
-  private readonly startOf = new Start()
-  private readonly waiting: Waiting
-  private readonly buckets: CountedBuckets
-  private readonly contexts: Contexts
-  private readonly edges: RequestEdges | undefined
-  private readonly requests = new ActiveRequests()
-  private readonly spanExports = new SpanExports()
-  private readonly random = Buffer.alloc(8192)
-  private randomAt = this.random.length
-  private settledMs = Number.NEGATIVE_INFINITY
+  readonly #options: TracerOptions
+  readonly #protocols: ReadonlyMap<string, Protocol>
+  readonly #span = new Span()
+  readonly #startOf = new Start()
+  readonly #waiting: Waiting
+  readonly #buckets: CountedBuckets
+  readonly #contexts: Contexts
+  readonly #edges: RequestEdges | undefined
+  readonly #requests = new ActiveRequests()
+  readonly #spanExports = new SpanExports()
+  readonly #random = Buffer.alloc(8192)
+  #randomAt = this.#random.length
+  #settledMs = Number.NEGATIVE_INFINITY
 
   constructor(options: TracerOptions) {
-    this.options = options
-    this.buckets = new CountedBuckets(options.countedBounds)
+    this.#options = options
+    this.#buckets = new CountedBuckets(options.countedBounds)
     this.rules = options.rules
-    this.protocols = new Map(options.protocols.map(protocol => [protocol.name, protocol]))
-    this.waiting = new Waiting(holdMs, (of, span, certain, linked) => this.emit(of, span, certain, linked))
-    this.contexts = new Contexts(id => this.fill(id), options.governor)
-    const { waiting } = this
+    this.#protocols = new Map(options.protocols.map(protocol => [protocol.name, protocol]))
+    this.#waiting = new Waiting(holdMs, (of, span, certain, linked) => this.#emit(of, span, certain, linked))
+    this.#contexts = new Contexts(id => this.#fill(id), options.governor)
+    const waiting = this.#waiting
     options.governor?.register({
       name: 'waiting spans',
       kind: 'intake',
@@ -71,16 +71,17 @@ export class Tracer {
     })
     const { edge } = options
     if (edge === undefined) return
-    this.edges = new RequestEdges({
+    this.#edges = new RequestEdges({
       tell: edge,
-      isUnderWay: (server, sequence, ports) => this.contexts.isUnderWay(server, sequence, ports),
+      isUnderWay: (server, sequence, ports) => this.#contexts.isUnderWay(server, sequence, ports),
       now: options.now,
     })
   }
 
   /** Requests that got a parent, spans of servers that waited for their client in vain, and that wait now. */
   get joins(): { readonly joined: number; readonly expired: number; readonly waitingNow: number } {
-    const { waiting, contexts } = this
+    const waiting = this.#waiting
+    const contexts = this.#contexts
     return {
       joined: waiting.joined + contexts.joined,
       expired: waiting.expired,
@@ -90,7 +91,7 @@ export class Tracer {
 
   /** A request begins. Its process may make further requests for it from now on. */
   begin(operation: Operation): void {
-    const request = this.enter(operation)
+    const request = this.#enter(operation)
     if (!operation.connection.fromBytes) return
     request.owner = operation
     operation.place = request
@@ -98,8 +99,8 @@ export class Tracer {
 
   /** Whether `linkOf` is going to be asked; off at first. */
   linkSamples(on: boolean): void {
-    if (on) this.requests.start()
-    else this.requests.stop()
+    if (on) this.#requests.start()
+    else this.#requests.stop()
   }
 
   /**
@@ -108,41 +109,43 @@ export class Tracer {
    * which is half a second at most.
    */
   linkOf(number: number): SpanLink | undefined {
-    const { requests, contexts } = this
-    this.settle()
+    const requests = this.#requests
+    const contexts = this.#contexts
+    this.#settle()
     const link = requests.linkOf(number)
     if (link !== undefined) return link
     const request = requests.underWay(number)
     if (request === undefined) return undefined
     contexts.resolve(request)
-    return this.rules.ratio >= 1 || this.isInRatio(request.traceId)
+    return this.rules.ratio >= 1 || this.#isInRatio(request.traceId)
       ? linkTo(request.traceId, request.spanId)
       : undefined
   }
 
   /** A thread was started by another one of its process. */
   thread(pid: number, parentTid: number, tid: number): void {
-    this.contexts.thread(pid, parentTid, tid)
+    this.#contexts.thread(pid, parentTid, tid)
   }
 
   /** It is over: it is counted, and becomes a span as the rules say. What the kernel side framed is read here. */
   end(operation: Operation): void {
-    const { options, contexts } = this
+    const options = this.#options
+    const contexts = this.#contexts
     const { connection, call } = operation
-    let request = this.requestOf(operation)
-    if (!connection.fromBytes && !this.fillCall(operation)) {
+    let request = this.#requestOf(operation)
+    if (!connection.fromBytes && !this.#fillCall(operation)) {
       if (request !== undefined) contexts.forget(request)
       this.lost('unreadable', 1)
       return
     }
     if (request === undefined) {
       // Its beginning was not reported: the other requests of its process in that time are not known.
-      request = this.enter(operation)
+      request = this.#enter(operation)
       request.alone = false
     }
     const nowMs = options.now()
     this.ports.called(connection)
-    const exported = this.spanExports.told(operation, nowMs)
+    const exported = this.#spanExports.told(operation, nowMs)
     if (exported !== 'no') {
       this.telemetry++
       contexts.forget(request)
@@ -150,7 +153,7 @@ export class Tracer {
       return
     }
     let hidden = options.hidden?.(connection) ?? ''
-    if (hidden === 'instrumented' && this.spanExports.isRelay(connection.pid, nowMs)) hidden = ''
+    if (hidden === 'instrumented' && this.#spanExports.isRelay(connection.pid, nowMs)) hidden = ''
     if (hidden === 'not_selected') {
       this.unselected++
       contexts.forget(request)
@@ -161,7 +164,7 @@ export class Tracer {
     if (call.duration !== undefined)
       options.red.observe(resource, call.duration, call.dimensions, operation.durationNs)
     const unwanted = call.path !== '' && this.rules.excludedPath(call.path)
-    if (!unwanted) this.edges?.ended(operation, request, resource)
+    if (!unwanted) this.#edges?.ended(operation, request, resource)
     if (unwanted || hidden !== '') {
       options.drop(unwanted ? 'excluded_path' : hidden, 1)
       contexts.forget(request)
@@ -175,20 +178,20 @@ export class Tracer {
       contexts.forget(request)
       return
     }
-    this.fillSpan(operation, pressure >= briefPressure ? briefLength : Number.POSITIVE_INFINITY)
-    this.place(operation, request, resource, nowMs)
+    this.#fillSpan(operation, pressure >= briefPressure ? briefLength : Number.POSITIVE_INFINITY)
+    this.#place(operation, request, resource, nowMs)
   }
 
   /** It is given back without an end that could be reported: it has no span. */
   abandon(operation: Operation): void {
-    const request = this.requestOf(operation)
-    if (request !== undefined) this.contexts.forget(request)
+    const request = this.#requestOf(operation)
+    if (request !== undefined) this.#contexts.forget(request)
   }
 
   /** The connection does not speak the protocol that the kernel side took it for. */
   refuse(connection: Connection): void {
     this.ports.refused(connection.serverPort)
-    this.options.refuse(connection.id)
+    this.#options.refuse(connection.id)
   }
 
   /**
@@ -196,10 +199,10 @@ export class Tracer {
    * as dropped elsewhere.
    */
   counted(operation: Operation, count: number, sumNs: number, buckets: ArrayLike<number>): void {
-    const { options } = this
+    const options = this.#options
     const { connection, call } = operation
-    if (!this.fillCall(operation)) {
-      this.unknown(count)
+    if (!this.#fillCall(operation)) {
+      this.#unknown(count)
       return
     }
     this.ports.called(connection, count)
@@ -210,45 +213,45 @@ export class Tracer {
     this.collected.set(call.signalType, (this.collected.get(call.signalType) ?? 0) + count)
     const { duration, dimensions } = call
     if (duration === undefined) return
-    const own = this.buckets.of(duration.bounds, buckets)
+    const own = this.#buckets.of(duration.bounds, buckets)
     options.red.merge(options.resourceOf(connection), duration, dimensions, count, sumNs, own)
   }
 
   /** Counts operations that were lost, by reason (`framing_lost`, `no_memory`). Nothing else is known of them. */
   lost(reason: string, operations: number): void {
-    this.unknown(operations)
-    this.options.drop(reason, operations)
+    this.#unknown(operations)
+    this.#options.drop(reason, operations)
   }
 
   /** Hands on the spans whose other side did not show up in time. To be called a few times a second. */
   tick(): void {
-    const nowMs = this.options.now()
-    this.waiting.expire(nowMs)
-    this.edges?.expire(nowMs)
-    this.contexts.expire(nowMs)
+    const nowMs = this.#options.now()
+    this.#waiting.expire(nowMs)
+    this.#edges?.expire(nowMs)
+    this.#contexts.expire(nowMs)
   }
 
   /** Hands on all that waits. */
   flush(): void {
-    this.waiting.expire(Number.POSITIVE_INFINITY)
-    this.edges?.expire(Number.POSITIVE_INFINITY)
+    this.#waiting.expire(Number.POSITIVE_INFINITY)
+    this.#edges?.expire(Number.POSITIVE_INFINITY)
   }
 
-  private unknown(operations: number): void {
+  #unknown(operations: number): void {
     if (operations > 0) this.collected.set('unknown', (this.collected.get('unknown') ?? 0) + operations)
   }
 
-  private enter(operation: Operation): Request {
+  #enter(operation: Operation): Request {
     const context = this.rules.readContext ? contextOf(operation) : undefined
-    const request = this.contexts.begin(this.start(operation), context, this.options.now())
-    if (!request.server) this.beginClient(request)
-    if (request.blocking && request.number !== 0) this.requests.begin(request)
+    const request = this.#contexts.begin(this.#start(operation), context, this.#options.now())
+    if (!request.server) this.#beginClient(request)
+    if (request.blocking && request.number !== 0) this.#requests.begin(request)
     return request
   }
 
   /** Its place in a trace, once; undefined where its beginning was not reported, or has been forgotten. */
-  private requestOf(operation: Operation): Request | undefined {
-    if (!operation.connection.fromBytes) return this.contexts.find(this.key(operation))
+  #requestOf(operation: Operation): Request | undefined {
+    if (!operation.connection.fromBytes) return this.#contexts.find(this.#key(operation))
     const request = operation.place as Request | undefined
     operation.place = undefined
     // One that was forgotten may be another operation's now.
@@ -256,16 +259,16 @@ export class Tracer {
   }
 
   /** Fills the call of an operation that no decoder read; false: its protocol cannot read it. */
-  private fillCall(operation: Operation): boolean {
+  #fillCall(operation: Operation): boolean {
     operation.call.clear()
-    return this.protocols.get(operation.connection.protocol)?.fillCall?.(operation) === true
+    return this.#protocols.get(operation.connection.protocol)?.fillCall?.(operation) === true
   }
 
   /** Fills the span with all but its place in a trace, and leaves out texts that are longer than `mostLength`. */
-  private fillSpan(operation: Operation, mostLength: number): void {
-    const { span } = this
+  #fillSpan(operation: Operation, mostLength: number): void {
+    const span = this.#span
     const { call } = operation
-    const { clock } = this.options
+    const { clock } = this.#options
     span.name = call.name
     span.kind = call.kind
     span.startUs = clock.microseconds(operation.startNs)
@@ -284,15 +287,16 @@ export class Tracer {
     }
   }
 
-  private place(operation: Operation, request: Request, resource: Resource, nowMs: number): void {
-    const { span, contexts } = this
+  #place(operation: Operation, request: Request, resource: Resource, nowMs: number): void {
+    const span = this.#span
+    const contexts = this.#contexts
     const { local, server } = request
     const joinable = local && request.sequence !== 0
     const client = server ? contexts.clientOf(request) : undefined
     const mayWait = server && joinable && client === undefined && (!request.resolved || request.orphan)
     if (!mayWait) contexts.resolve(request)
     else if (request.orphan) span.traceId.set(request.traceId)
-    else this.fill(span.traceId)
+    else this.#fill(span.traceId)
     if (client !== undefined) meet(span, client)
     if (!server) {
       // The hooks run at the end of a call, when the other side may already have gone on: a child lies in its parent.
@@ -300,13 +304,13 @@ export class Tracer {
       span.endUs = Math.max(span.endUs, request.childEndUs)
     }
     span.spanId.set(request.spanId)
-    const certain = this.certain(operation)
+    const certain = this.#certain(operation)
     const linked = linkedNumber(operation, request)
     if (mayWait) {
       span.parentSpanId.fill(0)
       span.flags = 1
       span.traceState = ''
-      this.waiting.hold(
+      this.#waiting.hold(
         request.sequence,
         request.ports,
         resource,
@@ -325,38 +329,41 @@ export class Tracer {
     span.traceState = request.state
     if (client?.ended) contexts.forget(client)
     contexts.end(request, span.endUs, !server && joinable, nowMs)
-    this.emit(resource, span, certain, linked)
+    this.#emit(resource, span, certain, linked)
   }
 
   /** Lets spans wait no longer whose ids somebody needs. Many are asked for at a time. */
-  private settle(): void {
-    const nowMs = this.options.now()
-    if (nowMs - this.settledMs < 100) return
-    this.settledMs = nowMs
-    this.waiting.settle(nowMs, linkedHoldMs)
+  #settle(): void {
+    const nowMs = this.#options.now()
+    if (nowMs - this.#settledMs < 100) return
+    this.#settledMs = nowMs
+    this.#waiting.settle(nowMs, linkedHoldMs)
   }
 
-  private emit(resource: Resource, span: Span, certain: boolean, linked: number): void {
-    const { options } = this
-    if (!certain && !this.isInRatio(span.traceId)) {
+  #emit(resource: Resource, span: Span, certain: boolean, linked: number): void {
+    const options = this.#options
+    if (!certain && !this.#isInRatio(span.traceId)) {
       options.drop('sampled', 1)
       return
     }
-    if (linked !== 0) this.requests.end(linked, span.traceId, span.spanId)
+    if (linked !== 0) this.#requests.end(linked, span.traceId, span.spanId)
     options.spans.add(resource, options.scope, span)
   }
 
   /** The server's side of a client's request may have been told before. */
-  private beginClient(request: Request): void {
-    const { contexts, startOf } = this
+  #beginClient(request: Request): void {
+    const contexts = this.#contexts
+    const startOf = this.#startOf
     const held =
-      request.local && request.sequence !== 0 ? this.waiting.find(request.sequence, request.ports) : undefined
+      request.local && request.sequence !== 0
+        ? this.#waiting.find(request.sequence, request.ports)
+        : undefined
     contexts.join(request, startOf.doubt, held?.decided === true ? held.span.traceId : undefined)
     if (held === undefined) return
     const { span } = held
     contexts.resolve(request)
     if (held.decided && !isSameTrace(span.traceId, request.traceId)) {
-      this.waiting.parted(held)
+      this.#waiting.parted(held)
       return
     }
     span.traceId.set(request.traceId)
@@ -364,12 +371,12 @@ export class Tracer {
     span.flags = flagsWithRemoteParent | (request.flags & 3)
     span.traceState = request.state
     meet(span, request)
-    this.waiting.found(held)
+    this.#waiting.found(held)
   }
 
   /** Names the request, for `contexts`; filled again for each. */
-  private key({ connection, call, sequence }: Operation): Start {
-    const { startOf } = this
+  #key({ connection, call, sequence }: Operation): Start {
+    const startOf = this.#startOf
     const { server, localPort, peerPort } = connection
     // What a broker hands out has no other side at its beginning: the producer is long gone.
     const consumes = connection.fromBytes && call.kind === SpanKind.consumer
@@ -381,21 +388,21 @@ export class Tracer {
   }
 
   /** The same with all that is known when it begins. */
-  private start(operation: Operation): Start {
+  #start(operation: Operation): Start {
     const { connection, tid, startNs } = operation
-    const startOf = this.key(operation)
+    const startOf = this.#key(operation)
     startOf.pid = connection.pid
     startOf.tid = tid
     startOf.blocking = operation.blocking
     startOf.doubt = connection.doubt
-    startOf.number = this.requests.isOn && connection.server ? requestNumber(tid, startNs) : 0
-    startOf.local = this.options.isLocal(connection.peerAddress)
-    startOf.startUs = this.options.clock.microseconds(startNs)
+    startOf.number = this.#requests.isOn && connection.server ? requestNumber(tid, startNs) : 0
+    startOf.local = this.#options.isLocal(connection.peerAddress)
+    startOf.startUs = this.#options.clock.microseconds(startNs)
     return startOf
   }
 
   /** Kept whatever its trace. */
-  private certain({ call, durationNs }: Operation): boolean {
+  #certain({ call, durationNs }: Operation): boolean {
     const { rules } = this
     return (
       rules.ratio >= 1 ||
@@ -408,19 +415,19 @@ export class Tracer {
    * Decides by the trace id, alike for all its spans and as OpenTelemetry's samplers do: its last 7 bytes are random
    * (W3C Trace Context level 2), and what lies above the threshold is kept. Of them 6 are precise enough.
    */
-  private isInRatio(traceId: Uint8Array): boolean {
+  #isInRatio(traceId: Uint8Array): boolean {
     let value = 0
     for (let i = 9; i < 15; i++) value = value * 256 + traceId[i]!
     return value >= (1 - this.rules.ratio) * 2 ** 48
   }
 
-  private fill(id: Uint8Array): void {
-    if (this.randomAt + id.length > this.random.length) {
-      randomFillSync(this.random)
-      this.randomAt = 0
+  #fill(id: Uint8Array): void {
+    if (this.#randomAt + id.length > this.#random.length) {
+      randomFillSync(this.#random)
+      this.#randomAt = 0
     }
-    for (let i = 0; i < id.length; i++) id[i] = this.random[this.randomAt + i]!
-    this.randomAt += id.length
+    for (let i = 0; i < id.length; i++) id[i] = this.#random[this.#randomAt + i]!
+    this.#randomAt += id.length
   }
 }
 

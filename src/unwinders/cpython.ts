@@ -92,45 +92,45 @@ interface Known {
 
 class PythonProcess implements RuntimeProcess {
   readonly settings: RuntimeSettings
-  private readonly memory: ProcessMemory
-  private readonly layout: PythonLayout
+  readonly #memory: ProcessMemory
+  readonly #layout: PythonLayout
   /** Of a code object, up to the last field that is read. */
-  private readonly codeBytes: number
-  private readonly codeType: number
-  private readonly stringType: number
-  private readonly none: number
-  private readonly known = small(
+  readonly #codeBytes: number
+  readonly #codeType: number
+  readonly #stringType: number
+  readonly #none: number
+  readonly #known = small(
     new BoundedMap<number, Known>(maxFramesKept, undefined, (_, { frame }) => frameBytes + frame.name.length),
   )
   /** One string for all functions of a file. */
-  private readonly files = small(new BoundedMap<string, string>(maxFramesKept))
+  readonly #files = small(new BoundedMap<string, string>(maxFramesKept))
 
   constructor(memory: ProcessMemory, bias: number, file: PythonFile, settings: RuntimeSettings) {
-    this.memory = memory
+    this.#memory = memory
     this.settings = settings
-    this.layout = file.layout
+    this.#layout = file.layout
     const { qualifiedName, fileName, firstLine } = file.layout
-    this.codeBytes = Math.max(qualifiedName, fileName, firstLine) + 8
-    this.codeType = file.codeType + bias
-    this.stringType = file.stringType + bias
-    this.none = file.none === 0 ? 0 : file.none + bias
+    this.#codeBytes = Math.max(qualifiedName, fileName, firstLine) + 8
+    this.#codeType = file.codeType + bias
+    this.#stringType = file.stringType + bias
+    this.#none = file.none === 0 ? 0 : file.none + bias
   }
 
   forgetNames(): void {
-    this.known.clear()
-    this.files.clear()
+    this.#known.clear()
+    this.#files.clear()
   }
 
   /** `pointer`: a code object; its lowest bits are marks. */
   name(pointer: number): Frame {
     const code = pointer - (pointer % 8)
-    if (code !== 0 && code === this.none) return shim
-    const known = this.known.get(code)
+    if (code !== 0 && code === this.#none) return shim
+    const known = this.#known.get(code)
     const nowMs = performance.now()
     if (known !== undefined && nowMs - known.seenMs < goodForMs) return known.frame
-    const { qualifiedName, fileName, firstLine } = this.layout
-    const words = this.memory.read(code, this.codeBytes)
-    if (words === undefined || pointerAt(words, objectType) !== this.codeType) return known?.frame ?? gone
+    const { qualifiedName, fileName, firstLine } = this.#layout
+    const words = this.#memory.read(code, this.#codeBytes)
+    if (words === undefined || pointerAt(words, objectType) !== this.#codeType) return known?.frame ?? gone
     const name = pointerAt(words, qualifiedName)
     const file = pointerAt(words, fileName)
     const line = words.readInt32LE(firstLine)
@@ -138,8 +138,8 @@ class PythonProcess implements RuntimeProcess {
       known.seenMs = nowMs
       return known.frame
     }
-    const frame = this.frameOf(name, file, line)
-    if (frame !== gone) this.known.set(code, { frame, name, file, line, seenMs: nowMs })
+    const frame = this.#frameOf(name, file, line)
+    if (frame !== gone) this.#known.set(code, { frame, name, file, line, seenMs: nowMs })
     return frame
   }
 
@@ -148,29 +148,29 @@ class PythonProcess implements RuntimeProcess {
     const codes = pointers
       .map(pointer => pointer - (pointer % 8))
       .filter(
-        code => code !== this.none && !(nowMs - (this.known.get(code)?.seenMs ?? -goodForMs) < goodForMs),
+        code => code !== this.#none && !(nowMs - (this.#known.get(code)?.seenMs ?? -goodForMs) < goodForMs),
       )
-    this.memory.expect(codes, this.codeBytes)
+    this.#memory.expect(codes, this.#codeBytes)
     const texts: number[] = []
     for (const code of codes) {
-      const words = this.memory.read(code, this.codeBytes)
-      if (words === undefined || this.known.get(code) !== undefined) continue
-      texts.push(pointerAt(words, this.layout.qualifiedName), pointerAt(words, this.layout.fileName))
+      const words = this.#memory.read(code, this.#codeBytes)
+      if (words === undefined || this.#known.get(code) !== undefined) continue
+      texts.push(pointerAt(words, this.#layout.qualifiedName), pointerAt(words, this.#layout.fileName))
     }
-    this.memory.expect(texts, expectedTextBytes)
+    this.#memory.expect(texts, expectedTextBytes)
   }
 
-  private frameOf(nameAt: number, fileAt: number, line: number): Frame {
-    const name = this.text(nameAt)
+  #frameOf(nameAt: number, fileAt: number, line: number): Frame {
+    const name = this.#text(nameAt)
     if (name === shimName || (nameAt === fileAt && name === constructorName)) return shim
-    const file = this.text(fileAt)
+    const file = this.#text(fileAt)
     if (name === undefined || file === undefined) return gone
-    const shared = this.files.get(file)
-    if (shared === undefined) this.files.set(file, file)
+    const shared = this.#files.get(file)
+    if (shared === undefined) this.#files.set(file, file)
     return { name, file: shared ?? file, line: Math.max(0, line), type: frameType }
   }
 
-  private text(object: number): string | undefined {
-    return readString(this.memory, object, this.stringType, this.layout)
+  #text(object: number): string | undefined {
+    return readString(this.#memory, object, this.#stringType, this.#layout)
   }
 }

@@ -55,36 +55,36 @@ interface Known {
 
 class V8Process implements RuntimeProcess {
   readonly settings: RuntimeSettings
-  private readonly heap: V8Heap
-  private readonly lines: ScriptLines
+  readonly #heap: V8Heap
+  readonly #lines: ScriptLines
   /** Of a SharedFunctionInfo, up to the last field that is read. */
-  private readonly sharedBytes: number
-  private readonly known = small(
+  readonly #sharedBytes: number
+  readonly #known = small(
     new BoundedMap<number, Known>(maxFramesKept, undefined, (_, { frame }) => frameBytes + frame.name.length),
   )
   /** One string for all functions of a file. */
-  private readonly files = small(new BoundedMap<string, string>(maxFramesKept))
+  readonly #files = small(new BoundedMap<string, string>(maxFramesKept))
 
   constructor(memory: ProcessMemory, constants: V8Constants) {
     this.settings = { v8Shared: constants.functionShared }
-    this.heap = new V8Heap(memory, constants)
-    this.lines = new ScriptLines(memory)
-    this.sharedBytes = Math.max(constants.sharedName, constants.sharedScript) + 8
+    this.#heap = new V8Heap(memory, constants)
+    this.#lines = new ScriptLines(memory)
+    this.#sharedBytes = Math.max(constants.sharedName, constants.sharedScript) + 8
   }
 
   forgetNames(): void {
-    this.known.clear()
-    this.files.clear()
+    this.#known.clear()
+    this.#files.clear()
   }
 
   /** `pointer`: a SharedFunctionInfo, untagged. */
   name(pointer: number): Frame {
-    const known = this.known.get(pointer)
+    const known = this.#known.get(pointer)
     const nowMs = performance.now()
     if (known !== undefined && nowMs - known.seenMs < goodForMs) return known.frame
-    const { sharedName, sharedScript, sharedType } = this.heap.constants
-    const isFunction = pointer % 8 === 0 && this.heap.typeOf(pointer) === sharedType
-    const words = isFunction ? this.heap.memory.read(pointer, this.sharedBytes) : undefined
+    const { sharedName, sharedScript, sharedType } = this.#heap.constants
+    const isFunction = pointer % 8 === 0 && this.#heap.typeOf(pointer) === sharedType
+    const words = isFunction ? this.#heap.memory.read(pointer, this.#sharedBytes) : undefined
     if (words === undefined) return known?.frame ?? gone
     const name = taggedAt(words, sharedName)
     const script = taggedAt(words, sharedScript)
@@ -92,66 +92,66 @@ class V8Process implements RuntimeProcess {
       known.seenMs = nowMs
       return known.frame
     }
-    const found = this.frameOf(name, script)
+    const found = this.#frameOf(name, script)
     if (found === undefined) return known?.frame ?? gone
-    const frame = this.sameOr(known?.frame, found)
-    this.known.set(pointer, { frame, name, script, seenMs: nowMs })
+    const frame = this.#sameOr(known?.frame, found)
+    this.#known.set(pointer, { frame, name, script, seenMs: nowMs })
     return frame
   }
 
   expect(pointers: readonly number[]): void {
     const nowMs = performance.now()
-    const { memory } = this.heap
+    const { memory } = this.#heap
     const functions = pointers.filter(
-      pointer => !(nowMs - (this.known.get(pointer)?.seenMs ?? -goodForMs) < goodForMs),
+      pointer => !(nowMs - (this.#known.get(pointer)?.seenMs ?? -goodForMs) < goodForMs),
     )
-    memory.expect(functions, this.sharedBytes)
+    memory.expect(functions, this.#sharedBytes)
     const next: number[] = []
     for (const pointer of functions) {
-      const words = this.known.get(pointer) ? undefined : memory.read(pointer, this.sharedBytes)
+      const words = this.#known.get(pointer) ? undefined : memory.read(pointer, this.#sharedBytes)
       if (words === undefined) continue
-      const { sharedName, sharedScript } = this.heap.constants
+      const { sharedName, sharedScript } = this.#heap.constants
       next.push(taggedAt(words, 0), taggedAt(words, sharedName), taggedAt(words, sharedScript))
     }
     memory.expect(next, expectedObjectBytes)
   }
 
   /** Undefined where what it refers to is not what it was any more. */
-  private frameOf(nameOrScope: number, scriptOrNone: number): Frame | undefined {
-    const { scopeInfoType, scriptType } = this.heap.constants
-    const isScope = nameOrScope !== 0 && this.heap.typeOf(nameOrScope) === scopeInfoType
-    const scope = isScope ? readScopeInfo(this.heap, nameOrScope) : undefined
-    const name = isScope ? scope?.name : nameOrScope === 0 ? '' : this.heap.text(nameOrScope)
+  #frameOf(nameOrScope: number, scriptOrNone: number): Frame | undefined {
+    const { scopeInfoType, scriptType } = this.#heap.constants
+    const isScope = nameOrScope !== 0 && this.#heap.typeOf(nameOrScope) === scopeInfoType
+    const scope = isScope ? readScopeInfo(this.#heap, nameOrScope) : undefined
+    const name = isScope ? scope?.name : nameOrScope === 0 ? '' : this.#heap.text(nameOrScope)
     if (name === undefined) return undefined
-    const script = scriptOrNone !== 0 && this.heap.typeOf(scriptOrNone) === scriptType ? scriptOrNone : 0
+    const script = scriptOrNone !== 0 && this.#heap.typeOf(scriptOrNone) === scriptType ? scriptOrNone : 0
     return {
       name: name || anonymous,
-      file: script === 0 ? '' : this.fileOf(script),
-      line: script === 0 ? 0 : this.lineOf(script, scope?.start ?? -1),
+      file: script === 0 ? '' : this.#fileOf(script),
+      line: script === 0 ? 0 : this.#lineOf(script, scope?.start ?? -1),
       type: frameType,
     }
   }
 
-  private fileOf(script: number): string {
-    const name = this.heap.field(script, this.heap.constants.scriptName)
-    const file = pathOf((name === 0 ? undefined : this.heap.text(name)) ?? '')
-    const known = this.files.get(file)
-    if (known === undefined) this.files.set(file, file)
+  #fileOf(script: number): string {
+    const name = this.#heap.field(script, this.#heap.constants.scriptName)
+    const file = pathOf((name === 0 ? undefined : this.#heap.text(name)) ?? '')
+    const known = this.#files.get(file)
+    if (known === undefined) this.#files.set(file, file)
     return known ?? file
   }
 
   /** From 1; 0: not known. */
-  private lineOf(script: number, start: number): number {
+  #lineOf(script: number, start: number): number {
     if (start < 0) return 0
-    const { scriptName, scriptSource } = this.heap.constants
-    const source = this.heap.characters(this.heap.field(script, scriptSource))
-    const line = source && this.lines.line(source, start)
-    const offset = this.heap.integer(script, scriptName + lineOffsetAfterName) ?? 0
+    const { scriptName, scriptSource } = this.#heap.constants
+    const source = this.#heap.characters(this.#heap.field(script, scriptSource))
+    const line = source && this.#lines.line(source, start)
+    const offset = this.#heap.integer(script, scriptName + lineOffsetAfterName) ?? 0
     return line === undefined ? 0 : Math.max(0, line + offset + 1)
   }
 
   /** V8 frees code that did not run of late, and with it where the function begins. */
-  private sameOr(before: Frame | undefined, now: Frame): Frame {
+  #sameOr(before: Frame | undefined, now: Frame): Frame {
     const isSame = before?.name === now.name && before.file === now.file
     return isSame && (now.line === 0 || now.line === before.line) ? before : now
   }

@@ -94,13 +94,13 @@ test(`${kills} times killed while a log is written and rotated, every line comes
 class RotatedLog {
   lines = 0
   rotations = 0
-  private readonly path: string
-  private fd: number
-  private size = 0
+  readonly #path: string
+  #fd: number
+  #size = 0
 
   constructor(path: string) {
-    this.path = path
-    this.fd = openSync(path, 'a')
+    this.#path = path
+    this.#fd = openSync(path, 'a')
   }
 
   async write(): Promise<void> {
@@ -111,26 +111,26 @@ class RotatedLog {
         const number = this.lines++
         block += `${`${number}`.padStart(10, '0')} ${'x'.repeat(100 + (number % 200))};\n`
       }
-      done += writeSync(this.fd, block)
-      this.size += block.length
-      if (this.size > fileBytes) this.rotate()
+      done += writeSync(this.#fd, block)
+      this.#size += block.length
+      if (this.#size > fileBytes) this.#rotate()
       await sleep(Math.max(0, (done / bytesPerSecond) * 1000 - (performance.now() - beganMs)))
     }
-    closeSync(this.fd)
+    closeSync(this.#fd)
   }
 
-  private rotate(): void {
+  #rotate(): void {
     for (let i = keptFiles; i > 0; i--) {
-      const from = i === 1 ? this.path : `${this.path}.${i - 1}`
+      const from = i === 1 ? this.#path : `${this.#path}.${i - 1}`
       try {
-        renameSync(from, `${this.path}.${i}`)
+        renameSync(from, `${this.#path}.${i}`)
       } catch {
         // There are not so many yet.
       }
     }
-    closeSync(this.fd)
-    this.fd = openSync(this.path, 'a')
-    this.size = 0
+    closeSync(this.#fd)
+    this.#fd = openSync(this.#path, 'a')
+    this.#size = 0
     this.rotations++
   }
 }

@@ -53,17 +53,17 @@ export class Containerd {
   readonly socket: string
   /** Where its containers have their bundles. */
   readonly bundles: string
-  private readonly dir = mkdtempSync(join(tmpdir(), 'svc-containerd-'))
-  private readonly hadGroups: ReadonlySet<string>
-  private child: ChildProcess | undefined
+  readonly #dir = mkdtempSync(join(tmpdir(), 'svc-containerd-'))
+  readonly #hadGroups: ReadonlySet<string>
+  #child: ChildProcess | undefined
 
   private constructor(programs: string) {
-    mkdirSync(join(this.dir, 'bin'))
+    mkdirSync(join(this.#dir, 'bin'))
     for (const name of ['containerd', 'containerd-shim-runc-v2', 'ctr'])
-      symlinkSync(join(programs, 'usr/bin', name), join(this.dir, 'bin', name))
-    this.socket = join(this.dir, 'containerd.sock')
-    this.bundles = join(this.dir, 'state/io.containerd.runtime.v2.task')
-    this.hadGroups = new Set(ownGroups())
+      symlinkSync(join(programs, 'usr/bin', name), join(this.#dir, 'bin', name))
+    this.socket = join(this.#dir, 'containerd.sock')
+    this.bundles = join(this.#dir, 'state/io.containerd.runtime.v2.task')
+    this.#hadGroups = new Set(ownGroups())
   }
 
   /**
@@ -73,10 +73,10 @@ export class Containerd {
   static async start(namespaces: readonly string[], programs = dockerPackages!): Promise<Containerd> {
     const containerd = new Containerd(programs)
     try {
-      mkdirSync(join(containerd.dir, 'run'))
-      containerd.configure()
+      mkdirSync(join(containerd.#dir, 'run'))
+      containerd.#configure()
       await containerd.run()
-      const archive = await containerd.makeImage()
+      const archive = await containerd.#makeImage()
       for (const namespace of namespaces)
         await containerd.ctr(namespace, 'images', 'import', '--no-unpack', archive)
     } catch (error) {
@@ -89,8 +89,8 @@ export class Containerd {
   /** Runs the client; returns what it printed. */
   async ctr(namespace: string, ...args: string[]): Promise<string> {
     const given = ['--address', this.socket, '--namespace', namespace, ...args]
-    const { stdout } = await run(join(this.dir, 'bin/ctr'), given, {
-      env: this.env,
+    const { stdout } = await run(join(this.#dir, 'bin/ctr'), given, {
+      env: this.#env,
       encoding: 'utf8',
     })
     return stdout.trim()
@@ -132,7 +132,7 @@ export class Containerd {
       ...entries(6, told),
       [8, message([2, message([1, message([1, node])])])],
     )
-    const sandbox = await this.cri('RunPodSandbox', message([1, config]))
+    const sandbox = await this.#cri('RunPodSandbox', message([1, config]))
     const wanted = message(
       [1, message([1, container])],
       [2, message([1, image])],
@@ -140,18 +140,18 @@ export class Containerd {
       [4, '1000'],
       ...entries(9, { ...told, ...labels, 'io.kubernetes.container.name': container }),
     )
-    const id = await this.cri('CreateContainer', message([1, sandbox], [2, wanted], [3, config]))
-    await this.cri('StartContainer', message([1, id]))
+    const id = await this.#cri('CreateContainer', message([1, sandbox], [2, wanted], [3, config]))
+    await this.#cri('StartContainer', message([1, id]))
     return { sandbox, id }
   }
 
   async endPod(sandbox: string): Promise<void> {
-    await this.cri('StopPodSandbox', message([1, sandbox]))
-    await this.cri('RemovePodSandbox', message([1, sandbox]))
+    await this.#cri('StopPodSandbox', message([1, sandbox]))
+    await this.#cri('RemovePodSandbox', message([1, sandbox]))
   }
 
   /** The first field of the answer, as all of these have an id there or nothing. */
-  private async cri(method: string, message: Uint8Array): Promise<string> {
+  async #cri(method: string, message: Uint8Array): Promise<string> {
     const client = new GrpcClient({
       host: 'localhost',
       port: 80,
@@ -172,8 +172,8 @@ export class Containerd {
 
   /** Ends the daemon; containers stay. */
   async end(signal: 'SIGTERM' | 'SIGKILL' = 'SIGKILL'): Promise<void> {
-    const { child } = this
-    this.child = undefined
+    const child = this.#child
+    this.#child = undefined
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
     const closed = new Promise(resolve => child.once('exit', resolve))
     child.kill(signal)
@@ -183,30 +183,30 @@ export class Containerd {
   /** Leaves nothing behind. */
   async stop(): Promise<void> {
     await this.end()
-    const left = () => [...processesOf(this.dir), ...ownGroups().flatMap(each => this.pidsIn(each))]
+    const left = () => [...processesOf(this.#dir), ...ownGroups().flatMap(each => this.#pidsIn(each))]
     await until('the processes of the daemon have ended', 20_000, () => {
       const pids = left()
       for (const pid of pids) killNow(pid)
       return pids.length === 0
     })
-    for (const group of ownGroups()) if (!this.hadGroups.has(group)) removeGroup(group)
-    rmSync(this.dir, { recursive: true, force: true })
+    for (const group of ownGroups()) if (!this.#hadGroups.has(group)) removeGroup(group)
+    rmSync(this.#dir, { recursive: true, force: true })
   }
 
   async run(): Promise<void> {
     // Its mounts are in a namespace of their own, and go with its processes.
     const script = 'mount --make-rprivate / && mount --bind "$1" /run && shift && exec "$@"'
-    const args = ['--mount', 'sh', '-c', script, 'sh', join(this.dir, 'run')]
-    const command = ['containerd', '--config', join(this.dir, 'config.toml')]
+    const args = ['--mount', 'sh', '-c', script, 'sh', join(this.#dir, 'run')]
+    const command = ['containerd', '--config', join(this.#dir, 'config.toml')]
     let told = ''
     const child = spawn('unshare', [...args, ...command], {
-      env: this.env,
+      env: this.#env,
       stdio: ['ignore', 'ignore', 'pipe'],
     })
     child.stderr!.on('data', (text: Buffer) => {
       told = (told + text.toString()).slice(-4000)
     })
-    this.child = child
+    this.#child = child
     await until(
       () => `containerd answers; it says:\n${told}`,
       60_000,
@@ -220,8 +220,8 @@ export class Containerd {
     )
   }
 
-  private configure(): void {
-    const at = (name: string) => JSON.stringify(join(this.dir, name))
+  #configure(): void {
+    const at = (name: string) => JSON.stringify(join(this.#dir, name))
     const cri = 'plugins."io.containerd.grpc.v1.cri"'
     const lines = [
       'version = 2',
@@ -232,22 +232,22 @@ export class Containerd {
       `[${cri}]\nsandbox_image = ${JSON.stringify(image)}\nrestrict_oom_score_adj = true`,
       `[${cri}.containerd]\nsnapshotter = "native"`,
     ]
-    writeFileSync(join(this.dir, 'config.toml'), lines.join('\n'))
+    writeFileSync(join(this.#dir, 'config.toml'), lines.join('\n'))
   }
 
-  private get env(): NodeJS.ProcessEnv {
+  get #env(): NodeJS.ProcessEnv {
     const at = (path: string) => join(dockerPackages!, path)
     return {
-      PATH: `${join(this.dir, 'bin')}:${at('usr/sbin')}:${at('usr/bin')}:${process.env.PATH}`,
+      PATH: `${join(this.#dir, 'bin')}:${at('usr/sbin')}:${at('usr/bin')}:${process.env.PATH}`,
       LD_LIBRARY_PATH: `/usr/lib/${architecture}-linux-gnu:${at(`usr/lib/${architecture}-linux-gnu`)}`,
-      HOME: this.dir,
-      TMPDIR: this.dir,
+      HOME: this.#dir,
+      TMPDIR: this.#dir,
     }
   }
 
   /** An archive as `docker save` makes it, with one layer. */
-  private async makeImage(): Promise<string> {
-    const root = join(this.dir, 'image')
+  async #makeImage(): Promise<string> {
+    const root = join(this.#dir, 'image')
     mkdirSync(join(root, 'layer/bin'), { recursive: true })
     cpSync(join(dockerPackages!, 'usr/bin/busybox'), join(root, 'layer/bin/busybox'))
     for (const name of ['sh', 'sleep']) symlinkSync('busybox', join(root, 'layer/bin', name))
@@ -264,14 +264,14 @@ export class Containerd {
     writeFileSync(join(root, 'config.json'), JSON.stringify(config))
     const manifest = [{ Config: 'config.json', RepoTags: [image], Layers: ['layer.tar'] }]
     writeFileSync(join(root, 'manifest.json'), JSON.stringify(manifest))
-    const archive = join(this.dir, 'image.tar')
+    const archive = join(this.#dir, 'image.tar')
     await run('tar', ['-cf', archive, '-C', root, 'manifest.json', 'config.json', 'layer.tar'])
     return archive
   }
 
   /** Of containers of this daemon alone: those of the test's own ids. */
-  private pidsIn(group: string): number[] {
-    if (this.hadGroups.has(group)) return []
+  #pidsIn(group: string): number[] {
+    if (this.#hadGroups.has(group)) return []
     return readdirSync(group, { withFileTypes: true })
       .filter(each => each.isDirectory())
       .flatMap(each => {

@@ -61,18 +61,18 @@ export class Dockerd {
   /** `data-root`. */
   readonly root: string
   readonly socket: string
-  private readonly dir: string
+  readonly #dir: string
   /** Those of another daemon on this host stay. */
-  private readonly hadGroups: ReadonlySet<string>
-  private child: ChildProcess | undefined
-  private readonly options: readonly string[]
+  readonly #hadGroups: ReadonlySet<string>
+  #child: ChildProcess | undefined
+  readonly #options: readonly string[]
 
   private constructor(options: readonly string[]) {
-    this.options = options
-    this.dir = mkdtempSync(join(tmpdir(), 'svc-dockerd-'))
-    this.root = join(this.dir, 'data')
-    this.socket = join(this.dir, 'docker.sock')
-    this.hadGroups = new Set(dockerGroups())
+    this.#options = options
+    this.#dir = mkdtempSync(join(tmpdir(), 'svc-dockerd-'))
+    this.root = join(this.#dir, 'data')
+    this.socket = join(this.#dir, 'docker.sock')
+    this.#hadGroups = new Set(dockerGroups())
   }
 
   /** With the image `shop:1.2`, in which there is BusyBox. `options`: more of the daemon's. Whoever starts it stops it. */
@@ -80,9 +80,9 @@ export class Dockerd {
     const dockerd = new Dockerd(options)
     try {
       for (const name of ['data', 'exec', 'run', 'image/bin'])
-        mkdirSync(join(dockerd.dir, name), { recursive: true })
+        mkdirSync(join(dockerd.#dir, name), { recursive: true })
       await dockerd.run()
-      await dockerd.makeImage()
+      await dockerd.#makeImage()
     } catch (error) {
       await dockerd.stop()
       throw error
@@ -93,7 +93,7 @@ export class Dockerd {
   /** Runs the client; returns what it printed. */
   async docker(...args: string[]): Promise<string> {
     const { stdout } = await run(join(dockerPackages!, 'usr/bin/docker'), args, {
-      env: this.env,
+      env: this.#env,
       encoding: 'utf8',
     })
     return stdout.trim()
@@ -118,8 +118,8 @@ export class Dockerd {
 
   /** Ends the daemon. Containers end with it, unless it is killed. */
   async end(signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): Promise<void> {
-    const { child } = this
-    this.child = undefined
+    const child = this.#child
+    this.#child = undefined
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
     const closed = new Promise(resolve => child.once('exit', resolve))
     child.kill(signal)
@@ -128,22 +128,22 @@ export class Dockerd {
 
   /** Leaves nothing behind. */
   async stop(): Promise<void> {
-    if (this.child !== undefined)
+    if (this.#child !== undefined)
       await this.docker('ps', '-aq').then(
         ids => (ids === '' ? '' : this.docker('rm', '-f', ...ids.split('\n'))),
         () => '',
       )
     await this.end()
-    const left = () => [...processesOf(this.dir), ...this.groups().flatMap(pidsIn)]
+    const left = () => [...processesOf(this.#dir), ...this.#groups().flatMap(pidsIn)]
     for (const pid of left()) killNow(pid)
     await until('the processes of the daemon have ended', 20_000, () => left().length === 0)
-    for (const group of this.groups()) rmdirSync(group)
-    for (const group of dockerGroups()) if (!this.hadGroups.has(group)) rmdirSync(group)
-    rmSync(this.dir, { recursive: true, force: true })
+    for (const group of this.#groups()) rmdirSync(group)
+    for (const group of dockerGroups()) if (!this.#hadGroups.has(group)) rmdirSync(group)
+    rmSync(this.#dir, { recursive: true, force: true })
   }
 
   /** The control groups of its containers that are there. */
-  private groups(): string[] {
+  #groups(): string[] {
     const containers = join(this.root, 'containers')
     const ids = existsSync(containers) ? readdirSync(containers) : []
     return dockerGroups()
@@ -153,19 +153,19 @@ export class Dockerd {
 
   async run(): Promise<void> {
     // It would write into /etc/docker, and takes this only from a file.
-    const settings = { 'deprecated-key-path': join(this.dir, 'key.json') }
-    writeFileSync(join(this.dir, 'daemon.json'), JSON.stringify(settings))
+    const settings = { 'deprecated-key-path': join(this.#dir, 'key.json') }
+    writeFileSync(join(this.#dir, 'daemon.json'), JSON.stringify(settings))
     // A containerd that was killed with its daemon counts as running for as long as nobody has reaped it.
-    rmSync(join(this.dir, 'exec/containerd/containerd.pid'), { force: true })
+    rmSync(join(this.#dir, 'exec/containerd/containerd.pid'), { force: true })
     const script = 'mount --bind "$1" /run && shift && exec "$@"'
     const options = [
       ...[
         '--data-root',
         this.root,
         '--exec-root',
-        join(this.dir, 'exec'),
+        join(this.#dir, 'exec'),
         '--pidfile',
-        join(this.dir, 'pid'),
+        join(this.#dir, 'pid'),
       ],
       ...[
         '-H',
@@ -175,17 +175,17 @@ export class Dockerd {
         'native.cgroupdriver=cgroupfs',
       ],
       ...['--bridge=none', '--iptables=false', '--ip6tables=false', '--ip-forward=false', '--ip-masq=false'],
-      ...['--config-file', join(this.dir, 'daemon.json')],
-      ...this.options,
+      ...['--config-file', join(this.#dir, 'daemon.json')],
+      ...this.#options,
     ]
     // Its mounts are in a namespace of their own, and go with its processes.
-    const args = ['--mount', 'sh', '-c', script, 'sh', join(this.dir, 'run'), 'dockerd', ...options]
+    const args = ['--mount', 'sh', '-c', script, 'sh', join(this.#dir, 'run'), 'dockerd', ...options]
     let told = ''
-    const child = spawn('unshare', args, { env: this.env, stdio: ['ignore', 'ignore', 'pipe'] })
+    const child = spawn('unshare', args, { env: this.#env, stdio: ['ignore', 'ignore', 'pipe'] })
     child.stderr!.on('data', (text: Buffer) => {
       told = (told + text.toString()).slice(-4000)
     })
-    this.child = child
+    this.#child = child
     await until(
       () => `dockerd answers; it says:\n${told}`,
       60_000,
@@ -199,20 +199,20 @@ export class Dockerd {
     )
   }
 
-  private get env(): NodeJS.ProcessEnv {
+  get #env(): NodeJS.ProcessEnv {
     const at = (path: string) => join(dockerPackages!, path)
     return {
       PATH: `${at('usr/sbin')}:${at('usr/bin')}:${process.env.PATH}`,
       // The host's own first: they fit its loader.
       LD_LIBRARY_PATH: `/usr/lib/${architecture}-linux-gnu:${at(`usr/lib/${architecture}-linux-gnu`)}`,
       DOCKER_HOST: `unix://${this.socket}`,
-      HOME: this.dir,
-      TMPDIR: this.dir,
+      HOME: this.#dir,
+      TMPDIR: this.#dir,
     }
   }
 
-  private async makeImage(): Promise<void> {
-    const image = join(this.dir, 'image')
+  async #makeImage(): Promise<void> {
+    const image = join(this.#dir, 'image')
     // A page to be asked for, and what it is asked by.
     writeFileSync(join(image, 'index.html'), 'a cup\n')
     const script = `cp ${join(dockerPackages!, 'usr/bin/busybox')} bin && for name in ${commands.join(' ')}; do ln -s busybox bin/$name; done`
@@ -221,7 +221,7 @@ export class Dockerd {
       ['-c', `${script}; tar -c . | ${join(dockerPackages!, 'usr/bin/docker')} import - shop:1.2`],
       {
         cwd: image,
-        env: this.env,
+        env: this.#env,
       },
     )
   }

@@ -16,16 +16,16 @@ export type TakeLine = (line: string, file: FollowedFile) => void
 export class PlainReader implements LineReader {
   readonly odd = 0
   readonly heldFrom: number = -1
-  private readonly file: FollowedFile
-  private readonly take: TakeLine
+  readonly #file: FollowedFile
+  readonly #take: TakeLine
 
   constructor(file: FollowedFile, take: TakeLine) {
-    this.file = file
-    this.take = take
+    this.#file = file
+    this.#take = take
   }
 
   line(bytes: Uint8Array, from: number, to: number): void {
-    this.take(Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from).toString(), this.file)
+    this.#take(Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from).toString(), this.#file)
   }
 
   flush(): void {}

@@ -27,16 +27,16 @@ require('node:readline').createInterface(process.stdin).on('line', line => {
 /** A program of its own process that is talked to line by line. It ends with its input. */
 class Peer {
   readonly child: ChildProcess
-  private readonly lines: AsyncIterator<string>
+  readonly #lines: AsyncIterator<string>
 
   constructor(script: string, wrapper: readonly string[]) {
     const [command, ...args] = [...wrapper, process.execPath, '-e', script]
     this.child = spawn(command!, args, { stdio: ['pipe', 'pipe', 'inherit'] })
-    this.lines = createInterface(this.child.stdout!)[Symbol.asyncIterator]()
+    this.#lines = createInterface(this.child.stdout!)[Symbol.asyncIterator]()
   }
 
   async line(): Promise<string> {
-    const { value, done } = await this.lines.next()
+    const { value, done } = await this.#lines.next()
     if (done) throw new Error('the peer has ended')
     return value
   }

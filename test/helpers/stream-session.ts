@@ -48,9 +48,9 @@ export class StreamSession {
   capture = Number.POSITIVE_INFINITY
   tail = 64
   readonly streams: Streams
-  private readonly segmentOf: () => Segment
-  private timeMs = 0
-  private readonly positions = [0, 0]
+  readonly #segmentOf: () => Segment
+  #timeMs = 0
+  readonly #positions = [0, 0]
 
   constructor(unit: ProtocolUnit, options: SessionOptions = {}) {
     const protocol = unit.create({ route: (_operation, path) => path, ...options.options })
@@ -94,7 +94,7 @@ export class StreamSession {
       },
       options.maxBytes === undefined ? {} : { maxBytes: options.maxBytes },
     )
-    this.segmentOf = () => {
+    this.#segmentOf = () => {
       const segment = new Segment()
       segment.connection = 1
       segment.protocol = unit.name
@@ -114,22 +114,22 @@ export class StreamSession {
 
   /** Bytes of the client, by one call; text is Latin-1. */
   client(bytes: Buffer | string): this {
-    return this.call(bytes, true)
+    return this.#call(bytes, true)
   }
 
   /** Bytes of the server, by one call. */
   serverSays(bytes: Buffer | string): this {
-    return this.call(bytes, false)
+    return this.#call(bytes, false)
   }
 
   /** Bytes that the capture lost. */
   lose(fromClient: boolean, count: number): this {
-    this.positions[fromClient ? 0 : 1]! += count
+    this.#positions[fromClient ? 0 : 1]! += count
     return this
   }
 
   close(errno = 0): this {
-    const segment = this.segmentOf()
+    const segment = this.#segmentOf()
     segment.closed = true
     segment.errno = errno
     this.streams.segment(segment)
@@ -137,17 +137,17 @@ export class StreamSession {
     return this
   }
 
-  private call(content: Buffer | string, fromClient: boolean): this {
+  #call(content: Buffer | string, fromClient: boolean): this {
     const bytes = typeof content === 'string' ? Buffer.from(content, 'latin1') : content
-    this.timeMs++
-    const segment = this.segmentOf()
+    this.#timeMs++
+    const segment = this.#segmentOf()
     const way = fromClient ? 0 : 1
     segment.received = fromClient === segment.server
-    segment.timeNs = this.timeMs * 1e6
-    segment.position = this.positions[way]!
-    segment.sequence = (1000 * (way + 1) + this.positions[way]!) >>> 0
+    segment.timeNs = this.#timeMs * 1e6
+    segment.position = this.#positions[way]!
+    segment.sequence = (1000 * (way + 1) + this.#positions[way]!) >>> 0
     segment.length = bytes.length
-    this.positions[way]! += bytes.length
+    this.#positions[way]! += bytes.length
     if (bytes.length <= this.capture) {
       segment.bytes = bytes
       segment.end = bytes.length

@@ -9,7 +9,7 @@ const usage = `usage: tools/test [OPTION...] [FILE...]
   --soak                      full counts of the tests that have some; continues after an interruption
   --anew                      with --soak: starts over
   --coverage                  lines and branches of src that the tests run, at the end
-  --at-once N                 files under way at most; default: one more than there are CPUs
+  --at-once N                 files under way at most; default: two more than there are CPUs
   --limit SECONDS             what a file may take; default: 480, in a soak 7200
   --test-name-pattern TEXT    tests with this in their name
   --help                      this text`
@@ -36,7 +36,7 @@ export function readOptions(): RunOptions {
         soak: { type: 'boolean', default: false },
         anew: { type: 'boolean', default: false },
         coverage: { type: 'boolean', default: false },
-        'at-once': { type: 'string', default: String(availableParallelism() + 1) },
+        'at-once': { type: 'string', default: String(availableParallelism() + 2) },
         limit: { type: 'string' },
         help: { type: 'boolean', default: false },
         'test-name-pattern': { type: 'string', multiple: true, default: [] },

@@ -32,12 +32,12 @@ export class Gpu {
   source: GpuSource | undefined
   /** What svc itself lacks for it; '' for nothing. */
   lacks = ''
-  private readonly options: GpuOptions
-  private readonly scope: Scope = { name: 'svc/gpu', version: build().version }
+  readonly #options: GpuOptions
+  readonly #scope: Scope = { name: 'svc/gpu', version: build().version }
 
   constructor(options: GpuOptions) {
-    this.options = options
-    this.start(options.config)
+    this.#options = options
+    this.#start(options.config)
   }
 
   /** Where there is no GPU nothing is wrong. */
@@ -49,7 +49,7 @@ export class Gpu {
   prepare(config: Config): Change {
     return change(() => {
       this.stop()
-      this.start(config)
+      this.#start(config)
     })
   }
 
@@ -59,7 +59,7 @@ export class Gpu {
     this.lacks = ''
   }
 
-  private start(config: Config): void {
+  #start(config: Config): void {
     if (whyOff(config) !== undefined) return
     const { agent } = config
     const native = loadNative()
@@ -67,17 +67,17 @@ export class Gpu {
       this.lacks = native.reason
       return
     }
-    const { pipeline, processes: table, host, log } = this.options
+    const { pipeline, processes: table, host, log } = this.#options
     const metrics = pipeline.intake('metrics', 'gpu')
     this.source = new GpuSource({
       native,
       intervalMs: agent.gpu.interval,
       perProcess: agent.gpu.per_process,
-      emitHost: metric => metrics.add(host.resource, this.scope, metric),
+      emitHost: metric => metrics.add(host.resource, this.#scope, metric),
       emitProcess: (pid, metric) => {
         // A process that has ended, or whose number is of another namespace, has no series.
         const resource = table.running(pid)
-        if (resource !== undefined) metrics.add(resource, this.scope, metric)
+        if (resource !== undefined) metrics.add(resource, this.#scope, metric)
       },
       warn: (reason, hint) => {
         const isPart = this.source?.state.on === true

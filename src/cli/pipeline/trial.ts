@@ -81,108 +81,111 @@ export class Trial {
     lost: new Map(),
     leftOut: new Map(),
   }
-  private readonly chain: Chain<AnyItem> | undefined
-  private readonly builder: RequestBuilder<AnyItem>
-  private readonly onFate: TrialOptions['onFate']
+  readonly #chain: Chain<AnyItem> | undefined
+  readonly #builder: RequestBuilder<AnyItem>
+  readonly #onFate: TrialOptions['onFate']
   /** The chain's clock follows the items', so that rates are those of the input. */
-  private nowMs = 0
-  private line = 0
-  private counts: readonly RuleCount[]
+  #nowMs = 0
+  #line = 0
+  #counts: readonly RuleCount[]
   /** The resource of the last item, and how it was if nothing was told of it yet. */
-  private resource: Resource | undefined
-  private untold: Portrait | undefined
+  #resource: Resource | undefined
+  #untold: Portrait | undefined
   /** Start times of points, which are numbered while the chain has them: it leaves them as they are. */
-  private readonly starts: number[] = []
+  readonly #starts: number[] = []
 
   constructor(signal: Signal, { settings, env, onFate }: TrialOptions) {
     this.signal = signal
-    this.onFate = onFate
-    const full = { ...env, nowMs: () => this.nowMs }
-    this.chain = compileChain(signal, settings, full) as Chain<AnyItem> | undefined
-    this.builder = new RequestBuilder<AnyItem>(encodings[signal]() as Encoding<AnyItem>)
-    this.counts = this.ruleCounts()
+    this.#onFate = onFate
+    const full = { ...env, nowMs: () => this.#nowMs }
+    this.#chain = compileChain(signal, settings, full) as Chain<AnyItem> | undefined
+    this.#builder = new RequestBuilder<AnyItem>(encodings[signal]() as Encoding<AnyItem>)
+    this.#counts = this.ruleCounts()
   }
 
   /** False: the configuration leaves its items as they are. */
   get hasChain(): boolean {
-    return this.chain !== undefined && this.chain.stages.length > 0
+    return this.#chain !== undefined && this.#chain.stages.length > 0
   }
 
   ruleCounts(): RuleCount[] {
-    return ruleCounts(this.chain?.stages ?? [])
+    return ruleCounts(this.#chain?.stages ?? [])
   }
 
   /** What an operator of this configuration would be told. */
   warnings(): string[] {
-    return (this.chain?.stages ?? []).flatMap(({ stage }) => stage.warning || [])
+    return (this.#chain?.stages ?? []).flatMap(({ stage }) => stage.warning || [])
   }
 
   /** The request that would be sent for this one, as OTLP JSON; undefined where nothing is left. */
   run(body: Uint8Array, line: number): string | undefined {
-    this.line = line
+    this.#line = line
     const { changed, leftOut } = decodeRequest(this.signal, body, (resource, scope, item) =>
-      this.item(resource, scope, item),
+      this.#item(resource, scope, item),
     )
     for (const [what, count] of changed) add(this.tally.lost, what, count)
     for (const [what, count] of leftOut) {
       add(this.tally.leftOut, what, count)
       this.tally.in += count
     }
-    const [batch] = this.builder.take()
+    const [batch] = this.#builder.take()
     return batch && requestToJson(this.signal, batch.body)
   }
 
-  private item(resource: Resource, scope: Scope, item: AnyItem): void {
-    this.nowMs = Math.max(this.nowMs, timeOf(item) / 1000)
-    if (this.onFate && resource !== this.resource) {
-      this.resource = resource
-      this.untold = attributesPortrait(resource.attributes)
+  #item(resource: Resource, scope: Scope, item: AnyItem): void {
+    this.#nowMs = Math.max(this.#nowMs, timeOf(item) / 1000)
+    if (this.#onFate && resource !== this.#resource) {
+      this.#resource = resource
+      this.#untold = attributesPortrait(resource.attributes)
     }
-    if ('points' in item) this.metric(resource, scope, item)
-    else this.single(resource, scope, item)
+    if ('points' in item) this.#metric(resource, scope, item)
+    else this.#single(resource, scope, item)
   }
 
-  private single(resource: Resource, scope: Scope, item: Span | LogRecord | Profile): void {
+  #single(resource: Resource, scope: Scope, item: Span | LogRecord | Profile): void {
     this.tally.in++
-    const title = this.onFate ? titleOf(item) : ''
-    const before = this.onFate && portraitOf(item)
-    this.pass(resource, scope, item, {
+    const title = this.#onFate ? titleOf(item) : ''
+    const before = this.#onFate && portraitOf(item)
+    this.#pass(resource, scope, item, {
       add: (to, group, left) => {
-        this.builder.add(to, group, left)
+        this.#builder.add(to, group, left)
         this.tally.out++
         if (!before) return
-        this.tellResource(to)
-        this.tellChange('item', title, changesBetween(before, portraitOf(left as typeof item)))
+        this.#tellResource(to)
+        this.#tellChange('item', title, changesBetween(before, portraitOf(left as typeof item)))
       },
       miss: reason => {
         add(this.tally.dropped, reason, 1)
-        if (this.onFate) this.tellDrop('item', [title], reason)
+        if (this.#onFate) this.#tellDrop('item', [title], reason)
       },
     })
   }
 
-  private metric(resource: Resource, scope: Scope, metric: Metric): void {
+  #metric(resource: Resource, scope: Scope, metric: Metric): void {
     const { points } = metric
-    const offset = this.starts.length + 1
-    const numbered = points.map(point => ({ ...point, startUs: this.starts.push(point.startUs) }))
+    const offset = this.#starts.length + 1
+    const numbered = points.map(point => ({ ...point, startUs: this.#starts.push(point.startUs) }))
     const left = new Set(points.keys())
     const reasons: string[] = []
     this.tally.in += points.length
-    this.pass(resource, scope, { ...metric, points: numbered } as Metric, {
+    this.#pass(resource, scope, { ...metric, points: numbered } as Metric, {
       add: (to, group, item) => {
         const out = item as Metric
-        const restored = out.points.map(point => ({ ...point, startUs: this.starts[point.startUs - 1] ?? 0 }))
-        this.builder.add(to, group, { ...out, points: restored } as Metric)
+        const restored = out.points.map(point => ({
+          ...point,
+          startUs: this.#starts[point.startUs - 1] ?? 0,
+        }))
+        this.#builder.add(to, group, { ...out, points: restored } as Metric)
         this.tally.out += restored.length
-        this.tellResource(to)
+        this.#tellResource(to)
         for (const { startUs, attributes } of out.points) {
           const at = startUs - offset
           const source = left.has(at) ? points[at] : undefined
           // What was made of several points has the number of one of them, or of a point before.
           if (source && (!isOverflow(attributes) || isOverflow(source.attributes))) {
             left.delete(at)
-            this.tellPoint(metric, source.attributes, attributes)
-          } else this.tellAdded(metric, attributes)
+            this.#tellPoint(metric, source.attributes, attributes)
+          } else this.#tellAdded(metric, attributes)
         }
       },
       miss: (reason, items) => {
@@ -190,58 +193,58 @@ export class Trial {
         reasons.push(reason)
       },
     })
-    if (this.onFate && left.size > 0)
-      this.tellDrop(
+    if (this.#onFate && left.size > 0)
+      this.#tellDrop(
         'point',
         [...left].map(at => pointTitle(metric, points[at]!.attributes)),
         reasons.join(' or '),
       )
   }
 
-  private pass(resource: Resource, scope: Scope, item: AnyItem, out: Out<AnyItem>): void {
-    if (this.chain) this.chain.run(resource, scope, item, out)
+  #pass(resource: Resource, scope: Scope, item: AnyItem, out: Out<AnyItem>): void {
+    if (this.#chain) this.#chain.run(resource, scope, item, out)
     else out.add(resource, scope, item)
   }
 
   /** What became of the resource, before the first of its items that goes on. */
-  private tellResource({ attributes }: Resource): void {
-    if (!this.untold) return
-    const changes = changesBetween(this.untold, attributesPortrait(attributes))
+  #tellResource({ attributes }: Resource): void {
+    if (!this.#untold) return
+    const changes = changesBetween(this.#untold, attributesPortrait(attributes))
     if (changes.length > 0)
-      this.tell({
+      this.#tell({
         of: 'resource',
-        title: resourceTitle(this.resource!.attributes),
+        title: resourceTitle(this.#resource!.attributes),
         fate: 'changed',
         changes,
       })
-    this.untold = undefined
+    this.#untold = undefined
   }
 
-  private tellPoint(metric: Metric, before: Attributes, after: Attributes): void {
-    if (!this.onFate) return
+  #tellPoint(metric: Metric, before: Attributes, after: Attributes): void {
+    if (!this.#onFate) return
     const changes = changesBetween(attributesPortrait(before), attributesPortrait(after))
-    this.tellChange('point', pointTitle(metric, before), changes)
+    this.#tellChange('point', pointTitle(metric, before), changes)
   }
 
-  private tellAdded(metric: Metric, attributes: Attributes): void {
+  #tellAdded(metric: Metric, attributes: Attributes): void {
     this.tally.added++
-    if (this.onFate) this.tell({ of: 'point', title: pointTitle(metric, attributes), fate: 'added' })
+    if (this.#onFate) this.#tell({ of: 'point', title: pointTitle(metric, attributes), fate: 'added' })
   }
 
-  private tellChange(of: Fate['of'], title: string, changes: readonly Change[]): void {
+  #tellChange(of: Fate['of'], title: string, changes: readonly Change[]): void {
     if (changes.length > 0) this.tally.changed++
-    this.tell({ of, title, fate: changes.length > 0 ? 'changed' : 'same', changes })
+    this.#tell({ of, title, fate: changes.length > 0 ? 'changed' : 'same', changes })
   }
 
-  private tellDrop(of: Fate['of'], titles: readonly string[], reason: string): void {
+  #tellDrop(of: Fate['of'], titles: readonly string[], reason: string): void {
     const counts = this.ruleCounts()
-    const by = droppedBy(this.counts, counts)
-    this.counts = counts
-    for (const title of titles) this.tell({ of, title, fate: 'dropped', reason, by })
+    const by = droppedBy(this.#counts, counts)
+    this.#counts = counts
+    for (const title of titles) this.#tell({ of, title, fate: 'dropped', reason, by })
   }
 
-  private tell(fate: Pick<Fate, 'of' | 'title' | 'fate'> & Partial<Fate>): void {
-    this.onFate?.({ line: this.line, changes: [], reason: '', by: [], ...fate })
+  #tell(fate: Pick<Fate, 'of' | 'title' | 'fate'> & Partial<Fate>): void {
+    this.#onFate?.({ line: this.#line, changes: [], reason: '', by: [], ...fate })
   }
 }
 

@@ -37,97 +37,97 @@ const maxBytes = 1024 * 1024
  * can be queried. Takes tens of microseconds, also for an unknown container.
  */
 export class ContainerFiles {
-  private readonly rootfs: string
-  private readonly storageRoots: readonly string[]
-  private readonly bundleRoots: readonly string[]
-  private dockerRoot: string
+  readonly #rootfs: string
+  readonly #storageRoots: readonly string[]
+  readonly #bundleRoots: readonly string[]
+  #dockerRoot: string
 
   constructor(options: ContainerFilesOptions = {}) {
-    this.rootfs = options.rootfs ?? '/'
-    this.dockerRoot = options.dockerRoot ?? dockerDefault
-    this.storageRoots = options.storageRoots ?? storageDefaults
-    this.bundleRoots = options.bundleRoots ?? bundleDefaults
+    this.#rootfs = options.rootfs ?? '/'
+    this.#dockerRoot = options.dockerRoot ?? dockerDefault
+    this.#storageRoots = options.storageRoots ?? storageDefaults
+    this.#bundleRoots = options.bundleRoots ?? bundleDefaults
   }
 
   /** Data directory as reported by the daemon. */
   setDockerRoot(dir: string): void {
-    this.dockerRoot = dir
+    this.#dockerRoot = dir
   }
 
   /** Container of this ID; undefined if no runtime has it, or if its files cannot be read. Never throws. */
   find(id: string): Container | undefined {
     // Anything but a container ID must not become part of a path.
     if (!containerId.test(id)) return undefined
-    return this.ofDocker(id) ?? this.ofContainerd(id) ?? this.ofStorage(id)
+    return this.#ofDocker(id) ?? this.#ofContainerd(id) ?? this.#ofStorage(id)
   }
 
-  private ofDocker(id: string): Container | undefined {
-    const dir = join(this.dockerRoot, 'containers', id)
-    const description = this.object(join(dir, 'config.v2.json'))
+  #ofDocker(id: string): Container | undefined {
+    const dir = join(this.#dockerRoot, 'containers', id)
+    const description = this.#object(join(dir, 'config.v2.json'))
     if (description === undefined) return undefined
     // Only the driver json-file writes it; the description has the path once the container has started.
     const logPath = join(dir, `${id}-json.log`)
     // As the daemon answers: the host configuration is in a separate file.
-    const whole = { ...description, HostConfig: this.object(join(dir, 'hostconfig.json')) }
-    return dockerContainer(id, 'docker', whole, this.isThere(logPath) ? logPath : '')
+    const whole = { ...description, HostConfig: this.#object(join(dir, 'hostconfig.json')) }
+    return dockerContainer(id, 'docker', whole, this.#isThere(logPath) ? logPath : '')
   }
 
-  private ofContainerd(id: string): Container | undefined {
-    for (const root of this.bundleRoots) {
+  #ofContainerd(id: string): Container | undefined {
+    for (const root of this.#bundleRoots) {
       for (const namespace of bundleNamespaces) {
         const bundle = join(root, namespace, id)
-        const annotations = this.annotations(join(bundle, 'config.json'))
+        const annotations = this.#annotations(join(bundle, 'config.json'))
         if (annotations === undefined) continue
-        const pid = Number(this.bytes(join(bundle, 'init.pid'))?.toString('latin1'))
+        const pid = Number(this.#bytes(join(bundle, 'init.pid'))?.toString('latin1'))
         return containerdContainer(id, annotations, Number.isSafeInteger(pid) && pid > 0 ? pid : 0)
       }
     }
     return undefined
   }
 
-  private ofStorage(id: string): Container | undefined {
-    for (const root of this.storageRoots) {
+  #ofStorage(id: string): Container | undefined {
+    for (const root of this.#storageRoots) {
       for (const driver of storageDrivers) {
         const containers = join(root, `${driver}-containers`)
         const userdata = join(containers, id, 'userdata')
-        const annotations = this.annotations(join(userdata, 'config.json'))
+        const annotations = this.#annotations(join(userdata, 'config.json'))
         if (annotations === undefined) continue
         if (annotations['io.container.manager'] === 'cri-o') return crioContainer(id, annotations)
         // Of the driver k8s-file; the default driver, the journal, has no file.
         const logPath = join(userdata, 'ctr.log')
-        return podmanContainer(id, this.listed(containers, id), this.isThere(logPath) ? logPath : '')
+        return podmanContainer(id, this.#listed(containers, id), this.#isThere(logPath) ? logPath : '')
       }
     }
     return undefined
   }
 
   /** Volatile containers are in a separate list since containers/storage 1.46. */
-  private listed(containers: string, id: string): JsonObject | undefined {
+  #listed(containers: string, id: string): JsonObject | undefined {
     for (const list of ['containers.json', 'volatile-containers.json']) {
-      const bytes = this.bytes(join(containers, list))
+      const bytes = this.#bytes(join(containers, list))
       const found = bytes && listEntry(bytes, id)
       if (found !== undefined) return found
     }
     return undefined
   }
 
-  private annotations(path: string): JsonObject | undefined {
-    const spec = this.object(path)
+  #annotations(path: string): JsonObject | undefined {
+    const spec = this.#object(path)
     return spec && objectOf(spec.annotations)
   }
 
-  private object(path: string): JsonObject | undefined {
-    const bytes = this.bytes(path)
+  #object(path: string): JsonObject | undefined {
+    const bytes = this.#bytes(path)
     return bytes && parseObject(bytes)
   }
 
-  private bytes(path: string): Buffer | undefined {
-    const bytes = readForeign(path, maxBytes + 1, this.rootfs)
+  #bytes(path: string): Buffer | undefined {
+    const bytes = readForeign(path, maxBytes + 1, this.#rootfs)
     return bytes === undefined || bytes.length > maxBytes ? undefined : bytes
   }
 
-  private isThere(path: string): boolean {
-    return existsSync(join(this.rootfs, path))
+  #isThere(path: string): boolean {
+    return existsSync(join(this.#rootfs, path))
   }
 }
 

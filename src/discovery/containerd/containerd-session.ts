@@ -33,18 +33,18 @@ const keepaliveMs = 60 * 60_000
 
 /** Reports the containers of all namespaces of one containerd, except those of Docker. */
 export class ContainerdSession implements RuntimeSession {
-  private readonly client: GrpcClient
-  private readonly stop = new AbortController()
-  private readonly options: SessionOptions
-  private readonly inspections: Inspections
+  readonly #client: GrpcClient
+  readonly #stop = new AbortController()
+  readonly #options: SessionOptions
+  readonly #inspections: Inspections
   /** Namespace by container ID. */
-  private readonly namespaces = new Map<string, string>()
-  private missed = true
-  private leftOut = ''
+  readonly #namespaces = new Map<string, string>()
+  #missed = true
+  #leftOut = ''
 
   constructor(socketPath: string, options: SessionOptions) {
     const { known, room, sink } = options
-    this.client = new GrpcClient({
+    this.#client = new GrpcClient({
       host: 'localhost',
       port: 80,
       socketPath,
@@ -54,68 +54,68 @@ export class ContainerdSession implements RuntimeSession {
       maxAgeMs: Number.POSITIVE_INFINITY,
       keepaliveMs,
     })
-    this.options = options
-    this.inspections = new Inspections({ read: id => this.read(id), known, room, sink })
+    this.#options = options
+    this.#inspections = new Inspections({ read: id => this.#read(id), known, room, sink })
   }
 
   get fault(): string {
-    return this.inspections.fault || this.leftOut
+    return this.#inspections.fault || this.#leftOut
   }
 
   close(): void {
-    this.inspections.close()
-    this.stop.abort()
-    this.client.close()
+    this.#inspections.close()
+    this.#stop.abort()
+    this.#client.close()
   }
 
   async run(listed: (daemon: Daemon) => void): Promise<never> {
     const meeting = requestOf(methods.version, request(), '', meetMs)
-    const version = readVersion(await this.client.call(meeting, this.stop.signal))
+    const version = readVersion(await this.#client.call(meeting, this.#stop.signal))
     if (version === '') throw new Error('it reported no containerd version')
     const daemon = { runtime: 'containerd', version, rootDir: '' }
-    return Promise.race([this.listen(), this.look(() => listed(daemon))])
+    return Promise.race([this.#listen(), this.#look(() => listed(daemon))])
   }
 
-  private async listen(): Promise<never> {
+  async #listen(): Promise<never> {
     const stream = {
       maxMessageBytes: maxEventBytes,
-      take: (message: Uint8Array) => this.hear(message),
+      take: (message: Uint8Array) => this.#hear(message),
       missed: () => {
-        this.missed = true
+        this.#missed = true
       },
     }
-    await this.client.follow(requestOf(methods.events, request(eventFilter)), stream, this.stop.signal)
+    await this.#client.follow(requestOf(methods.events, request(eventFilter)), stream, this.#stop.signal)
     throw new Error('the event stream ended')
   }
 
-  private hear(message: Uint8Array): void {
+  #hear(message: Uint8Array): void {
     const event = readEvent(message)
     if (event === undefined || !containerId.test(event.id)) return
     if (event.gone) {
-      this.namespaces.delete(event.id)
-      this.inspections.gone(event.id)
+      this.#namespaces.delete(event.id)
+      this.#inspections.gone(event.id)
     } else {
-      this.place(event.id, event.namespace)
-      this.inspections.want(event.id)
+      this.#place(event.id, event.namespace)
+      this.#inspections.want(event.id)
     }
   }
 
-  private async look(listed: () => void): Promise<never> {
+  async #look(listed: () => void): Promise<never> {
     for (let round = 0; ; round++) {
-      const all = this.missed
-      this.missed = false
-      await this.list(all)
+      const all = this.#missed
+      this.#missed = false
+      await this.#list(all)
       listed()
-      const ms = round === 0 ? settleMs : this.options.refreshMs
-      await pause(ms, undefined, { signal: this.stop.signal, ref: false })
+      const ms = round === 0 ? settleMs : this.#options.refreshMs
+      await pause(ms, undefined, { signal: this.#stop.signal, ref: false })
     }
   }
 
   /** Messages arrive one by one, so a list may have any size; all namespaces together have `listMs`. */
-  private async list(all: boolean): Promise<void> {
-    const before = [...this.options.known.keys()]
+  async #list(all: boolean): Promise<void> {
+    const before = [...this.#options.known.keys()]
     const found = new Set<string>()
-    const namespaces = readNamespaces(await this.ask(methods.namespaces))
+    const namespaces = readNamespaces(await this.#ask(methods.namespaces))
     const endMs = performance.now() + listMs
     let leftOut =
       namespaces.leftOut > 0
@@ -129,7 +129,7 @@ export class ContainerdSession implements RuntimeSession {
           if (!containerId.test(id)) return
           if (found.size < maxContainers) {
             found.add(id)
-            this.place(id, namespace)
+            this.#place(id, namespace)
           } else leftOut = `more than ${maxContainers} containers; the rest are left out`
         },
         missed: () => {
@@ -137,20 +137,20 @@ export class ContainerdSession implements RuntimeSession {
         },
       }
       const wanted = requestOf(methods.list, request(), namespace, Math.max(1, endMs - performance.now()))
-      await this.client.follow(wanted, stream, this.stop.signal)
+      await this.#client.follow(wanted, stream, this.#stop.signal)
     }
-    this.leftOut = leftOut
+    this.#leftOut = leftOut
     // A container that was left out is not gone.
-    this.inspections.reconcile(found, leftOut === '' ? before : [], all)
+    this.#inspections.reconcile(found, leftOut === '' ? before : [], all)
   }
 
-  private async read(id: string): Promise<Container | undefined> {
-    const namespace = this.namespaces.get(id)
+  async #read(id: string): Promise<Container | undefined> {
+    const namespace = this.#namespaces.get(id)
     if (namespace === undefined) return undefined
     try {
-      const answer = await this.ask(methods.container, request(id), namespace)
+      const answer = await this.#ask(methods.container, request(id), namespace)
       // Many have no task; and names do not wait for a hanging shim.
-      const task = await this.ask(methods.task, request(id), namespace).then(readTask, () => noTask)
+      const task = await this.#ask(methods.task, request(id), namespace).then(readTask, () => noTask)
       return readContainer(id, answer, task)
     } catch (error) {
       if (error instanceof GrpcError && error.code === GrpcStatus.not_found) return undefined
@@ -158,14 +158,14 @@ export class ContainerdSession implements RuntimeSession {
     }
   }
 
-  private place(id: string, namespace: string): void {
-    this.namespaces.delete(id)
-    this.namespaces.set(id, namespace)
-    if (this.namespaces.size > maxContainers) this.namespaces.delete(this.namespaces.keys().next().value!)
+  #place(id: string, namespace: string): void {
+    this.#namespaces.delete(id)
+    this.#namespaces.set(id, namespace)
+    if (this.#namespaces.size > maxContainers) this.#namespaces.delete(this.#namespaces.keys().next().value!)
   }
 
-  private ask(path: string, message = request(), namespace = ''): Promise<Uint8Array> {
-    return this.client.call(requestOf(path, message, namespace, questionMs), this.stop.signal)
+  #ask(path: string, message = request(), namespace = ''): Promise<Uint8Array> {
+    return this.#client.call(requestOf(path, message, namespace, questionMs), this.#stop.signal)
   }
 }
 

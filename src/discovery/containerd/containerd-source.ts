@@ -40,12 +40,12 @@ export function isContainerdSocket(path: string): boolean {
  * Reports the containers of every containerd of this host: a Kubernetes distribution may run its own beside the host's.
  */
 export class ContainerdSource {
-  private readonly sources: readonly RuntimeSource<Place>[]
+  readonly #sources: readonly RuntimeSource<Place>[]
 
   constructor(options: ContainerdSourceOptions) {
     const { socketPath, rootfs = '/', isBeside } = options
     const paths = socketPath === '' ? usual.map(path => join(rootfs, path)) : [socketPath]
-    this.sources = paths.map(path => {
+    this.#sources = paths.map(path => {
       const runtime: Runtime<Place> = {
         find: () => findSocket(path, socketPath !== ''),
         open: (place, session) => new ContainerdSession(place.name, session),
@@ -57,20 +57,20 @@ export class ContainerdSource {
   }
 
   start(): void {
-    for (const source of this.sources) source.start()
+    for (const source of this.#sources) source.start()
   }
 
   stop(): void {
-    for (const source of this.sources) source.stop()
+    for (const source of this.#sources) source.stop()
   }
 
   knows(id: string): boolean {
-    return this.sources.some(source => source.knows(id))
+    return this.#sources.some(source => source.knows(id))
   }
 
   /** State of all of them together. */
   get state(): RuntimeState {
-    const states = this.sources.map(({ state }) => state)
+    const states = this.#sources.map(({ state }) => state)
     const answering = states.filter(({ connected }) => connected)
     const told =
       states.find(({ hint }) => hint !== '') ??

@@ -65,22 +65,22 @@ const connectTimeoutMs = 5_000
 
 /** Client of the Docker Engine API. Each request has its own connection. */
 export class EngineClient {
-  private readonly dialer: Dialer
+  readonly #dialer: Dialer
   /** Value of the Host header. */
-  private readonly host: string
-  private readonly closing = new AbortController()
+  readonly #host: string
+  readonly #closing = new AbortController()
 
   constructor({ host, port, socketPath, tls }: EnginePlace) {
-    this.dialer = new Dialer({ host, port, socketPath, tls, connectTimeoutMs }, ['http/1.1'])
-    this.host = socketPath === '' ? hostPort(host, port) : host
+    this.#dialer = new Dialer({ host, port, socketPath, tls, connectTimeoutMs }, ['http/1.1'])
+    this.#host = socketPath === '' ? hostPort(host, port) : host
     // Every question listens to it.
-    setMaxListeners(0, this.closing.signal)
+    setMaxListeners(0, this.#closing.signal)
   }
 
   /** Whole body of an answer with status 200. Rejects with an `EngineError`. */
   async ask({ path, maxBytes, timeoutMs }: EngineQuestion): Promise<Buffer> {
     const endMs = performance.now() + timeoutMs
-    const answer = await this.open(path, timeoutMs)
+    const answer = await this.#open(path, timeoutMs)
     return bodyOf(answer, maxBytes, endMs - performance.now()).catch((fault: HttpFault) => {
       if (fault.why === 'late') throw tooLate(path, timeoutMs)
       throw new EngineError(`the answer to ${path} ${fault.message.replace(/^it /, '')}`, { cause: fault })
@@ -89,7 +89,7 @@ export class EngineClient {
 
   /** Resolves at the start of an answer with status 200, and calls `ended` once afterwards. */
   async follow({ path, timeoutMs, maxLineBytes, line, missed, ended }: EngineStream): Promise<void> {
-    const answer = await this.open(path, timeoutMs)
+    const answer = await this.#open(path, timeoutMs)
     const splitter = new LineSplitter(maxLineBytes)
     let tooLong = 0
     const fail = (message: string) => ended(new EngineError(message))
@@ -104,16 +104,16 @@ export class EngineClient {
 
   /** Cancels requests in flight, and rejects new ones. */
   close(): void {
-    this.closing.abort()
-    this.dialer.close()
+    this.#closing.abort()
+    this.#dialer.close()
   }
 
   /** An answer of status 200 whose body is to be read. */
-  private async open(path: string, timeoutMs: number): Promise<IncomingMessage> {
-    const { signal: stop } = this.closing
+  async #open(path: string, timeoutMs: number): Promise<IncomingMessage> {
+    const { signal: stop } = this.#closing
     const endMs = performance.now() + timeoutMs
-    const headers = { host: this.host, connection: 'close' }
-    const call = request({ path, headers, createConnection: dialed(this.dialer) })
+    const headers = { host: this.#host, connection: 'close' }
+    const call = request({ path, headers, createConnection: dialed(this.#dialer) })
     const answer = await headOf(call, { timeoutMs, stop }).catch((fault: HttpFault) => {
       throw fault.why === 'late' ? tooLate(path, timeoutMs) : engineError(fault)
     })

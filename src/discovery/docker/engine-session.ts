@@ -46,70 +46,70 @@ export async function meetEngine(client: EngineClient): Promise<Engine> {
 
 /** Reports the containers of one daemon over one event stream. */
 export class EngineSession implements RuntimeSession {
-  private readonly client: EngineClient
+  readonly #client: EngineClient
   /** Whether its paths are those of this host, which is true only over a Unix socket of this host. */
-  private readonly isLocal: boolean
-  private readonly options: SessionOptions
-  private readonly inspections: Inspections
-  private engine: Engine = { runtime: '', version: '', prefix: '' }
-  private missed = false
-  private end: EngineError | undefined
-  private interrupt: () => void = () => undefined
+  readonly #isLocal: boolean
+  readonly #options: SessionOptions
+  readonly #inspections: Inspections
+  #engine: Engine = { runtime: '', version: '', prefix: '' }
+  #missed = false
+  #end: EngineError | undefined
+  #interrupt: () => void = () => undefined
 
   constructor(place: EnginePlace, options: SessionOptions) {
     const { known, room, sink } = options
-    this.client = new EngineClient(place)
-    this.isLocal = place.socketPath !== ''
-    this.options = options
-    this.inspections = new Inspections({ read: id => this.inspect(id), known, room, sink })
+    this.#client = new EngineClient(place)
+    this.#isLocal = place.socketPath !== ''
+    this.#options = options
+    this.#inspections = new Inspections({ read: id => this.#inspect(id), known, room, sink })
   }
 
   /** Reason why a container could not be read; '' if all could. */
   get fault(): string {
-    return this.inspections.fault
+    return this.#inspections.fault
   }
 
   close(): void {
-    this.inspections.close()
-    this.client.close()
+    this.#inspections.close()
+    this.#client.close()
   }
 
   /** Rejects with an `EngineError`. */
   async run(listed: (daemon: Daemon) => void): Promise<never> {
-    const { client } = this
+    const client = this.#client
     const engine = await meetEngine(client)
-    this.engine = engine
+    this.#engine = engine
     // Before the list, so that no event is missed.
     await client.follow({
       path: `${engine.prefix}/events?filters=${onlyContainers}`,
       timeoutMs: questionMs,
       maxLineBytes,
-      line: bytes => this.hear(bytes),
+      line: bytes => this.#hear(bytes),
       missed: () => {
-        this.missed = true
+        this.#missed = true
       },
       ended: error => {
-        this.end = error
-        this.interrupt()
+        this.#end = error
+        this.#interrupt()
       },
     })
     for (let round = 0; ; round++) {
-      const all = round === 0 || this.missed
-      this.missed = false
-      await this.list(all)
+      const all = round === 0 || this.#missed
+      this.#missed = false
+      await this.#list(all)
       const daemon = { runtime: engine.runtime, version: engine.version, rootDir: '' }
       listed(daemon)
-      if (round === 0 && this.isLocal && engine.runtime === 'docker')
-        void this.rootDir().then(rootDir => listed({ ...daemon, rootDir }))
-      await this.wait(this.options.refreshMs)
+      if (round === 0 && this.#isLocal && engine.runtime === 'docker')
+        void this.#rootDir().then(rootDir => listed({ ...daemon, rootDir }))
+      await this.#wait(this.#options.refreshMs)
     }
   }
 
   /** Data directory of Docker; '' if not reported. */
-  private async rootDir(): Promise<string> {
+  async #rootDir(): Promise<string> {
     try {
-      const path = `${this.engine.prefix}/info`
-      const answer = await this.client.ask({ path, maxBytes: maxAnswerBytes, timeoutMs: listMs })
+      const path = `${this.#engine.prefix}/info`
+      const answer = await this.#client.ask({ path, maxBytes: maxAnswerBytes, timeoutMs: listMs })
       const root = textOf(parseObject(answer)?.DockerRootDir, maxPathChars)
       return root.startsWith('/') ? root : ''
     } catch {
@@ -117,47 +117,47 @@ export class EngineSession implements RuntimeSession {
     }
   }
 
-  private async inspect(id: string): Promise<Container | undefined> {
-    const { prefix, runtime } = this.engine
+  async #inspect(id: string): Promise<Container | undefined> {
+    const { prefix, runtime } = this.#engine
     const path = `${prefix}/containers/${id}/json`
     try {
-      const answer = await this.client.ask({ path, maxBytes: maxAnswerBytes, timeoutMs: inspectMs })
+      const answer = await this.#client.ask({ path, maxBytes: maxAnswerBytes, timeoutMs: inspectMs })
       const description = parseObject(answer)
       if (description === undefined) throw new EngineError('the container description is not a JSON object')
-      return dockerContainer(id, runtime, description, this.isLocal ? logPath(description, runtime) : '')
+      return dockerContainer(id, runtime, description, this.#isLocal ? logPath(description, runtime) : '')
     } catch (error) {
       if (error instanceof EngineError && error.status === 404) return undefined
       throw error
     }
   }
 
-  private hear(line: Buffer): void {
-    const event = containerEvent(line, this.engine.runtime)
-    if (event?.gone) this.inspections.gone(event.id, event.seen)
-    else if (event !== undefined) this.inspections.want(event.id, event.seen)
+  #hear(line: Buffer): void {
+    const event = containerEvent(line, this.#engine.runtime)
+    if (event?.gone) this.#inspections.gone(event.id, event.seen)
+    else if (event !== undefined) this.#inspections.want(event.id, event.seen)
   }
 
   /** Events may be lost: Docker drops those that a client does not read immediately (moby, pkg/pubsub). */
-  private async list(all: boolean): Promise<void> {
-    const before = [...this.options.known.keys()]
-    const path = `${this.engine.prefix}/containers/json?all=1`
+  async #list(all: boolean): Promise<void> {
+    const before = [...this.#options.known.keys()]
+    const path = `${this.#engine.prefix}/containers/json?all=1`
     const listed = listedContainers(
-      await this.client.ask({ path, maxBytes: maxListBytes, timeoutMs: listMs }),
+      await this.#client.ask({ path, maxBytes: maxListBytes, timeoutMs: listMs }),
     )
     if (listed === undefined) throw new EngineError('the container list is not a JSON list')
-    this.inspections.reconcile(listed, before, all)
+    this.#inspections.reconcile(listed, before, all)
   }
 
-  private async wait(ms: number): Promise<void> {
-    if (this.end === undefined)
+  async #wait(ms: number): Promise<void> {
+    if (this.#end === undefined)
       await new Promise<void>(resolve => {
         const timer = setTimeout(resolve, ms).unref()
-        this.interrupt = () => {
+        this.#interrupt = () => {
           clearTimeout(timer)
           resolve()
         }
       })
-    if (this.end !== undefined) throw this.end
+    if (this.#end !== undefined) throw this.#end
   }
 }
 

@@ -53,20 +53,20 @@ export interface ApiRequest {
 
 /** GET over HTTP/1.1 to one API server, on persistent connections. */
 export class ApiClient {
-  private readonly access: ClusterAccess
-  private readonly credentials: Credentials
-  private agent: HttpAgent | HttpsAgent | undefined
-  private identity: Identity | undefined
-  private closed = false
+  readonly #access: ClusterAccess
+  readonly #credentials: Credentials
+  #agent: HttpAgent | HttpsAgent | undefined
+  #identity: Identity | undefined
+  #closed = false
 
   constructor(access: ClusterAccess, credentialsMs: number) {
-    this.access = access
-    this.credentials = new Credentials(access, credentialsMs)
+    this.#access = access
+    this.#credentials = new Credentials(access, credentialsMs)
   }
 
   /** Address of the API server, for logs. */
   get place(): string {
-    const { host, port, secure } = this.access
+    const { host, port, secure } = this.#access
     return `${secure ? 'https' : 'http'}://${hostPort(host, port)}`
   }
 
@@ -75,18 +75,18 @@ export class ApiClient {
    * with an `ApiError`, or with an `AccessError` if there are no usable credentials.
    */
   async open(wanted: ApiRequest): Promise<IncomingMessage> {
-    const identity = await this.credentials.load()
-    const agent = this.agentFor(identity)
-    const answer = await this.ask(wanted, identity, agent).catch(error => {
+    const identity = await this.#credentials.load()
+    const agent = this.#agentFor(identity)
+    const answer = await this.#ask(wanted, identity, agent).catch(error => {
       if (!(error instanceof ApiError && error.stale)) throw error
       // Other idle connections may be closed too.
       dropIdle(agent)
-      return this.ask(wanted, identity, agent)
+      return this.#ask(wanted, identity, agent)
     })
     const { statusCode: status = 0, headers } = answer
     if (status === 200) return answer
     // The token may have been renewed on disk since it was read.
-    if (status === 401) this.credentials.forget()
+    if (status === 401) this.#credentials.forget()
     // The status says enough where what the refusal says (Kubernetes `Status`) cannot be read soon.
     const body = await bodyOf(answer, maxFaultBytes, faultTimeoutMs).catch(() => Buffer.alloc(0))
     const said = textOf(parseObject(body)?.message, 4096)
@@ -113,24 +113,24 @@ export class ApiClient {
   }
 
   close(): void {
-    this.closed = true
-    this.agent?.destroy()
+    this.#closed = true
+    this.#agent?.destroy()
   }
 
   /** A new agent if authority or certificate changed. Requests on the old one continue. */
-  private agentFor(identity: Identity): HttpAgent | HttpsAgent {
-    const { identity: known } = this
+  #agentFor(identity: Identity): HttpAgent | HttpsAgent {
+    const known = this.#identity
     const isSame =
       known?.ca === identity.ca && known?.certificate === identity.certificate && known?.key === identity.key
-    if (this.agent !== undefined && isSame) return this.agent
-    dropIdle(this.agent)
-    this.identity = identity
-    this.agent = this.makeAgent(identity)
-    return this.agent
+    if (this.#agent !== undefined && isSame) return this.#agent
+    dropIdle(this.#agent)
+    this.#identity = identity
+    this.#agent = this.#makeAgent(identity)
+    return this.#agent
   }
 
-  private makeAgent({ ca, certificate, key }: Identity): HttpAgent | HttpsAgent {
-    const { secure, serverName, insecureSkipVerify } = this.access
+  #makeAgent({ ca, certificate, key }: Identity): HttpAgent | HttpsAgent {
+    const { secure, serverName, insecureSkipVerify } = this.#access
     const common = { keepAlive: true, keepAliveMsecs: keepAliveMs, maxFreeSockets: 2, timeout: idleMs }
     if (!secure) return new HttpAgent(common)
     return new HttpsAgent({
@@ -144,13 +144,13 @@ export class ApiClient {
     })
   }
 
-  private async ask(
+  async #ask(
     { path, accept, timeoutMs, stop }: ApiRequest,
     { authorization }: Identity,
     agent: HttpAgent | HttpsAgent,
   ): Promise<IncomingMessage> {
-    if (this.closed || stop.aborted) throw new ApiError('the request was cancelled')
-    const { host, port, secure, basePath } = this.access
+    if (this.#closed || stop.aborted) throw new ApiError('the request was cancelled')
+    const { host, port, secure, basePath } = this.#access
     try {
       const call = (secure ? requestHttps : requestHttp)({
         agent,
@@ -164,13 +164,13 @@ export class ApiClient {
       // A certificate that is none is found only where it is used, and is no fault of HTTP.
       const fault = error instanceof HttpFault ? error : undefined
       if (fault !== undefined && fault.why !== 'lost') throw new ApiError(fault.message)
-      throw this.failure((fault?.cause ?? error) as Error, fault?.stale ?? false)
+      throw this.#failure((fault?.cause ?? error) as Error, fault?.stale ?? false)
     }
   }
 
-  private failure(error: Error, stale: boolean): ApiError {
+  #failure(error: Error, stale: boolean): ApiError {
     // Perhaps the authority was renewed.
-    this.credentials.forget()
+    this.#credentials.forget()
     return new ApiError(bareFaultText(error), { cause: error, stale })
   }
 }

@@ -14,28 +14,28 @@ export interface Identity {
 
 /** Credentials for the API server. Files are read again when they may have been renewed. */
 export class Credentials {
-  private access: ClusterAccess
-  private readonly maxAgeMs: number
-  private known: Identity | undefined
-  private readAtMs = 0
+  #access: ClusterAccess
+  readonly #maxAgeMs: number
+  #known: Identity | undefined
+  #readAtMs = 0
 
   constructor(access: ClusterAccess, maxAgeMs: number) {
-    this.access = access
-    this.maxAgeMs = maxAgeMs
+    this.#access = access
+    this.#maxAgeMs = maxAgeMs
   }
 
   /** The next `load` reads all files. */
   forget(): void {
-    this.known = undefined
+    this.#known = undefined
   }
 
   /** Rejects with an `AccessError`. */
   async load(): Promise<Identity> {
     const now = performance.now()
-    if (this.known !== undefined && now - this.readAtMs < this.maxAgeMs) return this.known
-    this.access = await renewed(this.access)
-    const { ca, certificate, key, token, basic } = this.access
-    const read = (material: Material | undefined, what: string) => this.read(material, what)
+    if (this.#known !== undefined && now - this.#readAtMs < this.#maxAgeMs) return this.#known
+    this.#access = await renewed(this.#access)
+    const { ca, certificate, key, token, basic } = this.#access
+    const read = (material: Material | undefined, what: string) => this.#read(material, what)
     const secret = (await read(token, 'token')).trim()
     const identity = {
       authorization: authorizationOf(secret, basic),
@@ -43,19 +43,19 @@ export class Credentials {
       certificate: await read(certificate, 'certificate'),
       key: await read(key, 'key'),
     }
-    this.known = identity
-    this.readAtMs = now
+    this.#known = identity
+    this.#readAtMs = now
     return identity
   }
 
-  private async read(material: Material | undefined, what: string): Promise<string> {
+  async #read(material: Material | undefined, what: string): Promise<string> {
     if (material === undefined) return ''
     if ('text' in material) return material.text
     const { file } = material
-    const inPod = this.access.kubeconfig === ''
+    const inPod = this.#access.kubeconfig === ''
     const hint = inPod
       ? 'set automountServiceAccountToken: true in the pod of svc'
-      : `make ${file} readable for svc, or correct ${this.access.kubeconfig}`
+      : `make ${file} readable for svc, or correct ${this.#access.kubeconfig}`
     let text: string
     try {
       text = (await readSmallFile(file, maxFileBytes)).toString('utf8')

@@ -56,118 +56,118 @@ export interface KubernetesState extends SourceState {
 
 /** Watches the pods of this node and the services of its cluster, and reports the pods to the sink. */
 export class KubernetesSource {
-  private readonly options: KubernetesSourceOptions
-  private readonly timing: Timing
-  private readonly stopping = new AbortController()
-  private readonly interning = new Interning()
-  private readonly pods: PodTable
-  private readonly services: ServiceTable
-  private readonly podWatches: ResourceWatch[] = []
+  readonly #options: KubernetesSourceOptions
+  readonly #timing: Timing
+  readonly #stopping = new AbortController()
+  readonly #interning = new Interning()
+  readonly #pods: PodTable
+  readonly #services: ServiceTable
+  readonly #podWatches: ResourceWatch[] = []
   /** Faults by subject. */
-  private readonly faults = new Map<string, Fault>()
+  readonly #faults = new Map<string, Fault>()
   /** Time of the last occurrence of a fault. */
-  private readonly lastAtMs = new Map<string, number>()
-  private access: ClusterAccess | undefined
-  private client: ApiClient | undefined
-  private node = ''
-  private nodeIsGuess = false
+  readonly #lastAtMs = new Map<string, number>()
+  #access: ClusterAccess | undefined
+  #client: ApiClient | undefined
+  #node = ''
+  #nodeIsGuess = false
 
   constructor(options: KubernetesSourceOptions) {
-    this.options = options
+    this.#options = options
     // Each request in flight listens to it, and there is a watch per namespace.
-    setMaxListeners(0, this.stopping.signal)
-    this.timing = { ...usualTiming, ...options.timing }
+    setMaxListeners(0, this.#stopping.signal)
+    this.#timing = { ...usualTiming, ...options.timing }
     const { labels, annotations, sink, room = new ByteRoom() } = options
-    const reader = new PodReader(labels, annotations, this.interning)
-    this.pods = new PodTable({ reader, sink, room, ownerMs: this.timing.ownerMs })
-    this.services = new ServiceTable(this.interning, room)
+    const reader = new PodReader(labels, annotations, this.#interning)
+    this.#pods = new PodTable({ reader, sink, room, ownerMs: this.#timing.ownerMs })
+    this.#services = new ServiceTable(this.#interning, room)
   }
 
   get state(): KubernetesState {
-    const connected = this.podWatches.length > 0 && this.podWatches.every(watch => watch.connected)
-    const { reason = '', hint = '' } = this.worst ?? (connected ? this.emptyNode : undefined) ?? {}
+    const connected = this.#podWatches.length > 0 && this.#podWatches.every(watch => watch.connected)
+    const { reason = '', hint = '' } = this.#worst ?? (connected ? this.#emptyNode : undefined) ?? {}
     return {
       connected,
       reason,
       hint,
-      inCluster: this.access !== undefined,
-      cluster: this.access?.cluster ?? '',
-      namespace: this.access?.namespace ?? '',
-      node: this.node,
-      podsWatched: this.pods.size,
-      servicesWatched: this.services.size,
+      inCluster: this.#access !== undefined,
+      cluster: this.#access?.cluster ?? '',
+      namespace: this.#access?.namespace ?? '',
+      node: this.#node,
+      podsWatched: this.#pods.size,
+      servicesWatched: this.#services.size,
     }
   }
 
   /** Service with this cluster address; in constant time. */
   serviceOf(address: string): ClusterService | undefined {
-    return this.services.at(address)
+    return this.#services.at(address)
   }
 
   /** Starts the watches; results arrive later. */
   start(): void {
-    void this.run()
+    void this.#run()
   }
 
   /** Stops all requests, and reports all pods as gone. */
   stop(): void {
-    this.stopping.abort()
-    this.client?.close()
-    this.pods.clear()
-    this.services.clear()
+    this.#stopping.abort()
+    this.#client?.close()
+    this.#pods.clear()
+    this.#services.clear()
   }
 
-  private async run(): Promise<void> {
-    const stop = this.stopping.signal
-    const access = await this.findAccess()
+  async #run(): Promise<void> {
+    const stop = this.#stopping.signal
+    const access = await this.#findAccess()
     if (access === undefined || stop.aborted) return
-    this.access = access
-    const client = new ApiClient(access, this.timing.credentialsMs)
-    this.client = client
-    this.node = await this.findNode(client, access)
+    this.#access = access
+    const client = new ApiClient(access, this.#timing.credentialsMs)
+    this.#client = client
+    this.#node = await this.#findNode(client, access)
     if (stop.aborted) return
-    this.pods.use(this.ownerLookup(client))
-    void this.findCluster(client, access)
-    const namespaces = new Set(this.options.namespaces)
+    this.#pods.use(this.#ownerLookup(client))
+    void this.#findCluster(client, access)
+    const namespaces = new Set(this.#options.namespaces)
     for (const namespace of namespaces.size === 0 ? [''] : namespaces) {
-      const selector = `fieldSelector=${encodeURIComponent(`spec.nodeName=${this.node}`)}`
-      this.podWatches.push(this.watch(client, 'pods', namespace, selector, this.pods.keeper()))
-      this.watch(client, 'services', namespace, '', this.services.keeper())
+      const selector = `fieldSelector=${encodeURIComponent(`spec.nodeName=${this.#node}`)}`
+      this.#podWatches.push(this.#watch(client, 'pods', namespace, selector, this.#pods.keeper()))
+      this.#watch(client, 'services', namespace, '', this.#services.keeper())
     }
   }
 
   /** Retries until there is access, or until it is clear that there is no cluster. */
-  private async findAccess(): Promise<ClusterAccess | undefined> {
-    const stop = this.stopping.signal
-    const { kubeconfig, environment = process.env } = this.options
-    const directory = this.options.serviceAccountDirectory ?? serviceAccountDirectory
+  async #findAccess(): Promise<ClusterAccess | undefined> {
+    const stop = this.#stopping.signal
+    const { kubeconfig, environment = process.env } = this.#options
+    const directory = this.#options.serviceAccountDirectory ?? serviceAccountDirectory
     while (!stop.aborted) {
       try {
         const access = await findAccess({ kubeconfig, environment, serviceAccountDirectory: directory })
-        this.report('access', undefined)
+        this.#report('access', undefined)
         return access
       } catch (error) {
         const { message, hint } = error as AccessError
-        this.report('access', { reason: message, hint, retryAfterMs: 0, isAnswer: false })
+        this.#report('access', { reason: message, hint, retryAfterMs: 0, isAnswer: false })
         if (hint === '') return undefined
-        await pause(this.timing.backoff.maxMs, stop)
+        await pause(this.#timing.backoff.maxMs, stop)
       }
     }
     return undefined
   }
 
-  private ownerLookup(client: ApiClient): OwnerLookup {
+  #ownerLookup(client: ApiClient): OwnerLookup {
     return new OwnerLookup({
       client,
-      interning: this.interning,
-      timing: this.timing,
-      stop: this.stopping.signal,
-      settled: uid => this.pods.settled(uid),
-      report: (resource, fault) => this.report(`owners ${resource}`, fault),
+      interning: this.#interning,
+      timing: this.#timing,
+      stop: this.#stopping.signal,
+      settled: uid => this.#pods.settled(uid),
+      report: (resource, fault) => this.#report(`owners ${resource}`, fault),
     })
   }
 
-  private watch(
+  #watch(
     client: ApiClient,
     resource: string,
     namespace: string,
@@ -184,17 +184,17 @@ export class KubernetesSource {
       namespace,
       selector,
       keeper,
-      timing: this.timing,
-      stop: this.stopping.signal,
-      report: fault => this.report(`${resource} ${namespace}`, fault),
+      timing: this.#timing,
+      stop: this.#stopping.signal,
+      report: fault => this.#report(`${resource} ${namespace}`, fault),
     })
     void watch.run()
     return watch
   }
 
   /** Node name from the configuration, NODE_NAME or K8S_NODE_NAME, our pod, or the host name as the kubelet does. */
-  private async findNode(client: ApiClient, { kubeconfig, namespace }: ClusterAccess): Promise<string> {
-    const { nodeName, environment = process.env } = this.options
+  async #findNode(client: ApiClient, { kubeconfig, namespace }: ClusterAccess): Promise<string> {
+    const { nodeName, environment = process.env } = this.#options
     const given = nodeName || environment.NODE_NAME || environment.K8S_NODE_NAME
     if (given) return given
     const name = hostname()
@@ -202,47 +202,47 @@ export class KubernetesSource {
       // A pod has its name as host name, unless it shares the host name of its node.
       const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(environment.HOSTNAME || name)}`
       const question = { resource: 'pods', namespace, optional: true }
-      const pod = await this.find(client, path, 'application/json', question)
+      const pod = await this.#find(client, path, 'application/json', question)
       const found = textOf(objectOf(pod?.spec).nodeName, 253)
       if (found !== '') return found
     }
-    this.nodeIsGuess = true
+    this.#nodeIsGuess = true
     return name.trim().toLowerCase()
   }
 
   /** Semantic conventions, `k8s.cluster.uid`: the uid of the namespace kube-system. */
-  private async findCluster(client: ApiClient, { cluster }: ClusterAccess): Promise<void> {
-    if (cluster !== '') this.options.sink.cluster('', cluster)
+  async #findCluster(client: ApiClient, { cluster }: ClusterAccess): Promise<void> {
+    if (cluster !== '') this.#options.sink.cluster('', cluster)
     const question = { resource: 'namespaces', namespace: '', optional: false }
-    const found = await this.find(client, '/api/v1/namespaces/kube-system', metadataOnly, question)
+    const found = await this.#find(client, '/api/v1/namespaces/kube-system', metadataOnly, question)
     const uid = textOf(objectOf(found?.metadata).uid, 128)
-    if (uid !== '' && !this.stopping.signal.aborted) this.options.sink.cluster(uid, cluster)
+    if (uid !== '' && !this.#stopping.signal.aborted) this.#options.sink.cluster(uid, cluster)
   }
 
   /** One object; undefined if it does not exist, or if it is `optional` and access is denied. */
-  private async find(
+  async #find(
     client: ApiClient,
     path: string,
     accept: string,
     { resource, namespace, optional }: { resource: string; namespace: string; optional: boolean },
   ): Promise<JsonObject | undefined> {
-    const stop = this.stopping.signal
-    const { answerMs, refusedMs } = this.timing
-    const backoff = new Backoff(this.timing.backoff)
+    const stop = this.#stopping.signal
+    const { answerMs, refusedMs } = this.#timing
+    const backoff = new Backoff(this.#timing.backoff)
     while (!stop.aborted) {
       try {
         const object = await client.object({ path, accept, timeoutMs: answerMs, stop }, maxAnswerBytes)
-        this.report(`get ${resource}`, undefined)
+        this.#report(`get ${resource}`, undefined)
         return object
       } catch (error) {
         const status = error instanceof ApiError ? error.status : 0
         if (stop.aborted) break
         if (status === 404) {
-          this.report(`get ${resource}`, undefined)
+          this.#report(`get ${resource}`, undefined)
           break
         }
         const fault = explain(error, { place: client.place, verb: 'get', resource, namespace })
-        this.report(`get ${resource}`, fault)
+        this.#report(`get ${resource}`, fault)
         if (status === 403 && optional) break
         await pause(status === 403 ? refusedMs : Math.max(backoff.next(), fault.retryAfterMs), stop)
       }
@@ -251,34 +251,34 @@ export class KubernetesSource {
   }
 
   /** Most important fault: those of access and pods come first. */
-  private get worst(): Fault | undefined {
+  get #worst(): Fault | undefined {
     const rank = (subject: string) => (/^(access|pods|get pods)\b/.test(subject) ? 0 : 1)
-    return [...this.faults].sort(([one], [other]) => rank(one) - rank(other))[0]?.[1]
+    return [...this.#faults].sort(([one], [other]) => rank(one) - rank(other))[0]?.[1]
   }
 
   /** Fault of a guessed node name without pods. */
-  private get emptyNode(): Pick<Fault, 'reason' | 'hint'> | undefined {
-    if (!this.nodeIsGuess || this.pods.size > 0 || this.options.namespaces.length > 0) return undefined
+  get #emptyNode(): Pick<Fault, 'reason' | 'hint'> | undefined {
+    if (!this.#nodeIsGuess || this.#pods.size > 0 || this.#options.namespaces.length > 0) return undefined
     return {
-      reason: `no pod in the cluster runs on a node called "${this.node}"`,
+      reason: `no pod in the cluster runs on a node called "${this.#node}"`,
       hint: 'set agent.discovery.kubernetes.node_name, or NODE_NAME from spec.nodeName by the downward API',
     }
   }
 
   /** Sets the fault of a subject; undefined clears it. */
-  private report(subject: string, fault: Fault | undefined): void {
+  #report(subject: string, fault: Fault | undefined): void {
     if (fault === undefined) {
-      this.faults.delete(subject)
+      this.#faults.delete(subject)
       return
     }
-    this.faults.set(subject, fault)
+    this.#faults.set(subject, fault)
     const { reason, hint } = fault
     const now = performance.now()
-    const isKnown = now - (this.lastAtMs.get(reason) ?? Number.NEGATIVE_INFINITY) < quietMs
-    if (this.lastAtMs.size >= 64) this.lastAtMs.clear()
-    this.lastAtMs.set(reason, now)
+    const isKnown = now - (this.#lastAtMs.get(reason) ?? Number.NEGATIVE_INFINITY) < quietMs
+    if (this.#lastAtMs.size >= 64) this.#lastAtMs.clear()
+    this.#lastAtMs.set(reason, now)
     // Without a hint there is no fault.
-    if (hint === '' || isKnown || this.stopping.signal.aborted) return
-    this.options.warn(reason, hint)
+    if (hint === '' || isKnown || this.#stopping.signal.aborted) return
+    this.#options.warn(reason, hint)
   }
 }

@@ -37,66 +37,66 @@ type Answer = { readonly above: readonly Owner[] } | { readonly failedUntilMs: n
 
 /** Finds owners of the owners of pods: the Deployment of a ReplicaSet, the CronJob of a Job. */
 export class OwnerLookup {
-  private readonly options: OwnerLookupOptions
-  private readonly answers = small(new BoundedMap<string, Answer>(maxKnown))
-  private readonly waiting = new Map<string, { readonly owner: Owner; readonly namespace: string }>()
-  private readonly asked = new Set<string>()
-  private readonly refusedUntilMs = new Map<string, number>()
+  readonly #options: OwnerLookupOptions
+  readonly #answers = small(new BoundedMap<string, Answer>(maxKnown))
+  readonly #waiting = new Map<string, { readonly owner: Owner; readonly namespace: string }>()
+  readonly #asked = new Set<string>()
+  readonly #refusedUntilMs = new Map<string, number>()
 
   constructor(options: OwnerLookupOptions) {
-    this.options = options
+    this.#options = options
   }
 
   /** Owners above this one, `unknown` if they cannot be found, or `asked` until `settled` is called. */
   above(owner: Owner, namespace: string): readonly Owner[] | 'unknown' | 'asked' {
     if (!collections.has(owner.kind)) return []
     if (owner.uid === '') return 'unknown'
-    const answer = this.answers.get(owner.uid)
+    const answer = this.#answers.get(owner.uid)
     if (answer !== undefined && 'above' in answer) return answer.above
-    if (this.asked.has(owner.uid)) return answer === undefined ? 'asked' : 'unknown'
-    if (this.waiting.has(owner.uid)) return 'asked'
+    if (this.#asked.has(owner.uid)) return answer === undefined ? 'asked' : 'unknown'
+    if (this.#waiting.has(owner.uid)) return 'asked'
     if (answer !== undefined && performance.now() < answer.failedUntilMs) return 'unknown'
-    if (this.isRefused(owner.kind) || this.waiting.size >= maxWaiting) return 'unknown'
-    this.waiting.set(owner.uid, { owner, namespace })
-    this.next()
+    if (this.#isRefused(owner.kind) || this.#waiting.size >= maxWaiting) return 'unknown'
+    this.#waiting.set(owner.uid, { owner, namespace })
+    this.#next()
     return 'asked'
   }
 
-  private isRefused(kind: string): boolean {
-    return performance.now() < (this.refusedUntilMs.get(kind) ?? 0)
+  #isRefused(kind: string): boolean {
+    return performance.now() < (this.#refusedUntilMs.get(kind) ?? 0)
   }
 
-  private next(): void {
-    for (const [uid, { owner, namespace }] of this.waiting) {
-      if (this.asked.size >= atOnce) return
-      this.waiting.delete(uid)
-      this.asked.add(uid)
-      void this.find(owner, namespace).finally(() => {
-        this.asked.delete(uid)
-        this.next()
+  #next(): void {
+    for (const [uid, { owner, namespace }] of this.#waiting) {
+      if (this.#asked.size >= atOnce) return
+      this.#waiting.delete(uid)
+      this.#asked.add(uid)
+      void this.#find(owner, namespace).finally(() => {
+        this.#asked.delete(uid)
+        this.#next()
       })
     }
   }
 
-  private async find(owner: Owner, namespace: string): Promise<void> {
-    const { stop, timing } = this.options
+  async #find(owner: Owner, namespace: string): Promise<void> {
+    const { stop, timing } = this.#options
     let waitMs = timing.backoff.initialMs
     for (let attempt = 1; !stop.aborted; attempt++) {
       // Another request may have been rejected since.
-      const isFinal = this.isRefused(owner.kind) || (await this.ask(owner, namespace))
+      const isFinal = this.#isRefused(owner.kind) || (await this.#ask(owner, namespace))
       if (isFinal || attempt === attempts || stop.aborted) {
-        if (!this.answers.get(owner.uid)) this.fail(owner, timing.refusedMs)
+        if (!this.#answers.get(owner.uid)) this.#fail(owner, timing.refusedMs)
         return
       }
-      this.fail(owner, timing.refusedMs)
+      this.#fail(owner, timing.refusedMs)
       await pause(waitMs * (1 - Math.random() / 2), stop)
       waitMs *= timing.backoff.multiplier
     }
   }
 
   /** True if a retry is pointless. */
-  private async ask(owner: Owner, namespace: string): Promise<boolean> {
-    const { client, interning, timing, stop, settled, report } = this.options
+  async #ask(owner: Owner, namespace: string): Promise<boolean> {
+    const { client, interning, timing, stop, settled, report } = this.#options
     const [group, resource] = collections.get(owner.kind)!
     const path = `/apis/${group}/namespaces/${encodeURIComponent(namespace)}/${resource}/${encodeURIComponent(owner.name)}`
     try {
@@ -106,14 +106,14 @@ export class OwnerLookup {
       // Another object of that name was created since.
       if (metadata.uid !== owner.uid) return true
       const found = controllerOf(metadata)
-      this.answers.set(owner.uid, { above: found === undefined ? [] : [interning.owner(found)] })
+      this.#answers.set(owner.uid, { above: found === undefined ? [] : [interning.owner(found)] })
       settled(owner.uid)
       return true
     } catch (error) {
       const status = error instanceof ApiError ? error.status : 0
       if (status === 404 || stop.aborted) return true
       if (status === 403) {
-        this.refusedUntilMs.set(owner.kind, performance.now() + timing.refusedMs)
+        this.#refusedUntilMs.set(owner.kind, performance.now() + timing.refusedMs)
         report(resource, explain(error, { place: client.place, verb: 'get', resource, namespace: '' }))
         return true
       }
@@ -121,8 +121,8 @@ export class OwnerLookup {
     }
   }
 
-  private fail(owner: Owner, forMs: number): void {
-    this.answers.set(owner.uid, { failedUntilMs: performance.now() + forMs })
-    this.options.settled(owner.uid)
+  #fail(owner: Owner, forMs: number): void {
+    this.#answers.set(owner.uid, { failedUntilMs: performance.now() + forMs })
+    this.#options.settled(owner.uid)
   }
 }

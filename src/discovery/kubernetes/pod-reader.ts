@@ -24,19 +24,19 @@ export interface PodReading {
 
 /** Reads pods (Kubernetes API, core v1 `Pod`). */
 export class PodReader {
-  private readonly labels: ReadonlySet<string>
-  private readonly annotations: ReadonlySet<string>
-  private readonly interning: Interning
+  readonly #labels: ReadonlySet<string>
+  readonly #annotations: ReadonlySet<string>
+  readonly #interning: Interning
 
   constructor(labels: readonly string[], annotations: readonly string[], interning: Interning) {
-    this.labels = new Set([...serviceLabels, ...labels])
-    this.annotations = new Set(annotations)
-    this.interning = interning
+    this.#labels = new Set([...serviceLabels, ...labels])
+    this.#annotations = new Set(annotations)
+    this.#interning = interning
   }
 
   /** Undefined if it is not a pod. */
   read(object: JsonObject): PodReading | undefined {
-    const { interning } = this
+    const interning = this.#interning
     const metadata = objectOf(object.metadata)
     const spec = objectOf(object.spec)
     const status = objectOf(object.status)
@@ -52,30 +52,30 @@ export class PodReader {
         node: interning.text(textOf(spec.nodeName, 253)),
         startUs: microseconds(status.startTime),
         addresses: addressesOf(spec, status),
-        labels: this.chosen(metadata.labels, key => this.labels.has(key)),
-        annotations: this.chosen(
+        labels: this.#chosen(metadata.labels, key => this.#labels.has(key)),
+        annotations: this.#chosen(
           metadata.annotations,
-          key => key.startsWith(resourcePrefix) || this.annotations.has(key),
+          key => key.startsWith(resourcePrefix) || this.#annotations.has(key),
         ),
         owners: owner === undefined ? [] : [interning.owner(owner)],
-        containers: this.containers(spec, status),
+        containers: this.#containers(spec, status),
       },
       templateHash: textOf(objectOf(metadata.labels)['pod-template-hash'], 63),
     }
   }
 
-  private chosen(texts: unknown, isChosen: (key: string) => boolean): ReadonlyMap<string, string> {
+  #chosen(texts: unknown, isChosen: (key: string) => boolean): ReadonlyMap<string, string> {
     let kept: Map<string, string> | undefined
     for (const [key, value] of Object.entries(objectOf(texts))) {
       if (!isChosen(key) || typeof value !== 'string') continue
       kept ??= new Map()
-      kept.set(this.interning.text(key), this.interning.text(value.length > maxValue ? cut(value) : value))
+      kept.set(this.#interning.text(key), this.#interning.text(value.length > maxValue ? cut(value) : value))
       if (kept.size === maxKept) break
     }
     return kept ?? noTexts
   }
 
-  private containers(spec: JsonObject, status: JsonObject): PodContainer[] {
+  #containers(spec: JsonObject, status: JsonObject): PodContainer[] {
     const made = new Map<string, JsonObject>()
     for (const list of ['containerStatuses', 'initContainerStatuses', 'ephemeralContainerStatuses'])
       for (const each of listOf(status[list])) made.set(textOf(objectOf(each).name, 63), objectOf(each))
@@ -86,9 +86,9 @@ export class PodReader {
         const state = objectOf(made.get(textOf(name, 63)))
         if (textOf(name, 63) === '') continue
         containers.push({
-          name: this.interning.text(textOf(name, 63)),
+          name: this.#interning.text(textOf(name, 63)),
           id: containerId(state.containerID),
-          image: this.interning.text(textOf(image) || textOf(state.image)),
+          image: this.#interning.text(textOf(image) || textOf(state.image)),
           restarts: countOf(state.restartCount),
         })
       }

@@ -69,29 +69,29 @@ class ExpiredError extends Error {
 export class ResourceWatch {
   /** Whether the last request was answered. */
   connected = false
-  private readonly options: ResourceWatchOptions
-  private readonly backoff: Backoff
+  readonly #options: ResourceWatchOptions
+  readonly #backoff: Backoff
   /** Resource version of the last object; '' requests a list. */
-  private version = ''
+  #version = ''
   /** Requests a current list instead of one from the server's cache. */
-  private wantsLatest = false
-  private fruitless = 0
+  #wantsLatest = false
+  #fruitless = 0
 
   constructor(options: ResourceWatchOptions) {
-    this.options = options
-    this.backoff = new Backoff(options.timing.backoff)
+    this.#options = options
+    this.#backoff = new Backoff(options.timing.backoff)
   }
 
   /** Runs until `stop`; never rejects. */
   async run(): Promise<void> {
-    const { stop } = this.options
+    const { stop } = this.#options
     while (!stop.aborted) {
       let waitMs = 0
       try {
-        if (this.version === '') await this.list()
-        waitMs = await this.watch()
+        if (this.#version === '') await this.#list()
+        waitMs = await this.#watch()
       } catch (error) {
-        waitMs = this.failed(error)
+        waitMs = this.#failed(error)
       }
       if (!stop.aborted && waitMs > 0) await pause(waitMs, stop)
     }
@@ -99,55 +99,55 @@ export class ResourceWatch {
   }
 
   /** Wait after an error, in milliseconds. */
-  private failed(error: unknown): number {
-    const { stop, report, client, resource, namespace } = this.options
+  #failed(error: unknown): number {
+    const { stop, report, client, resource, namespace } = this.#options
     if (stop.aborted) return 0
-    const waitMs = this.backoff.next()
+    const waitMs = this.#backoff.next()
     if (error instanceof ExpiredError) {
-      this.relist()
+      this.#relist()
       return waitMs
     }
-    const verb = this.version === '' ? 'list' : 'watch'
+    const verb = this.#version === '' ? 'list' : 'watch'
     const fault = explain(error, { place: client.place, resource, namespace, verb })
-    if (fault.isAnswer && ++this.fruitless >= fruitlessWatches) this.relist()
+    if (fault.isAnswer && ++this.#fruitless >= fruitlessWatches) this.#relist()
     this.connected = false
     report(fault)
     return Math.max(waitMs, fault.retryAfterMs * (1 + Math.random() / 4))
   }
 
-  private relist(): void {
-    this.version = ''
-    this.wantsLatest = true
-    this.fruitless = 0
+  #relist(): void {
+    this.#version = ''
+    this.#wantsLatest = true
+    this.#fruitless = 0
   }
 
-  private well(): void {
+  #well(): void {
     this.connected = true
-    this.options.report(undefined)
+    this.#options.report(undefined)
   }
 
-  private async list(): Promise<void> {
-    const { keeper } = this.options
+  async #list(): Promise<void> {
+    const { keeper } = this.#options
     const seen = new Set<string>()
-    let metadata = await this.page('', seen)
+    let metadata = await this.#page('', seen)
     // The server's cache answers without pages if any version is acceptable.
     for (let next = textOf(metadata.continue, 65_536); next !== ''; next = textOf(metadata.continue, 65_536))
-      metadata = await this.page(next, seen)
+      metadata = await this.#page(next, seen)
     const version = textOf(metadata.resourceVersion)
     if (version === '') throw new FormatError('not a Kubernetes list')
     for (const uid of [...keeper.uids()]) if (!seen.has(uid)) keeper.gone(uid)
-    this.version = version
-    this.well()
+    this.#version = version
+    this.#well()
   }
 
   /** Reports the objects of one page. Returns its `metadata`. */
-  private async page(next: string, seen: Set<string>): Promise<JsonObject> {
-    const { keeper, stop } = this.options
+  async #page(next: string, seen: Set<string>): Promise<JsonObject> {
+    const { keeper, stop } = this.#options
     const from =
-      next !== '' ? `&continue=${encodeURIComponent(next)}` : this.wantsLatest ? '' : '&resourceVersion=0'
-    const answer = await this.open(`limit=${pageItems}${from}`, next !== '')
+      next !== '' ? `&continue=${encodeURIComponent(next)}` : this.#wantsLatest ? '' : '&resourceVersion=0'
+    const answer = await this.#open(`limit=${pageItems}${from}`, next !== '')
     const reader = new ListReader(maxObjectBytes)
-    await this.read(answer, this.options.timing.answerMs, 'silence', async (piece, turn) => {
+    await this.#read(answer, this.#options.timing.answerMs, 'silence', async (piece, turn) => {
       for (const item of reader.items(piece)) {
         const object = parseObject(item)
         if (object === undefined) throw new FormatError('an object in the answer is not JSON')
@@ -164,20 +164,20 @@ export class ResourceWatch {
   }
 
   /** Reports changes until the server ends the watch. Returns the wait before the next, in milliseconds. */
-  private async watch(): Promise<number> {
-    const { timing, stop } = this.options
+  async #watch(): Promise<number> {
+    const { timing, stop } = this.#options
     const askedMs = Math.round(timing.watchMs * (1 + Math.random()))
     const seconds = Math.max(1, Math.ceil(askedMs / 1000))
-    const query = `watch=1&allowWatchBookmarks=true&timeoutSeconds=${seconds}&resourceVersion=${encodeURIComponent(this.version)}`
+    const query = `watch=1&allowWatchBookmarks=true&timeoutSeconds=${seconds}&resourceVersion=${encodeURIComponent(this.#version)}`
     const startedAt = performance.now()
     const lasted = () => performance.now() - startedAt >= Math.min(shortestWatchMs, askedMs)
-    const answer = await this.open(query, true)
-    this.well()
+    const answer = await this.#open(query, true)
+    this.#well()
     const lines = new LineSplitter(maxObjectBytes)
     try {
-      await this.read(answer, askedMs + timing.hangMs, 'whole', async (piece, turn) => {
+      await this.#read(answer, askedMs + timing.hangMs, 'whole', async (piece, turn) => {
         for (const line of lines.lines(piece)) {
-          this.apply(line)
+          this.#apply(line)
           const rest = turn.rest()
           if (rest) await rest
           if (stop.aborted) return
@@ -187,16 +187,16 @@ export class ResourceWatch {
       if (error instanceof FormatError || error instanceof ExpiredError || error instanceof ApiError)
         throw error
       // Connections break, some at a proxy with an idle timeout. It is a fault only if a new one fails.
-      if (lasted()) this.backoff.reset()
-      return this.backoff.next()
+      if (lasted()) this.#backoff.reset()
+      return this.#backoff.next()
     }
-    if (!lasted()) return this.backoff.next()
-    this.backoff.reset()
+    if (!lasted()) return this.#backoff.next()
+    this.#backoff.reset()
     return 0
   }
 
-  private apply(line: Buffer): void {
-    const { keeper } = this.options
+  #apply(line: Buffer): void {
+    const { keeper } = this.#options
     const event = parseObject(line)
     if (event === undefined) throw new FormatError('a line of the watch is not JSON')
     const object = objectOf(event.object)
@@ -219,13 +219,13 @@ export class ResourceWatch {
     }
     const version = textOf(objectOf(object.metadata).resourceVersion)
     if (!/^[\w.-]{1,128}$/.test(version)) return
-    this.version = version
-    this.fruitless = 0
-    this.backoff.reset()
+    this.#version = version
+    this.#fruitless = 0
+    this.#backoff.reset()
   }
 
-  private async open(query: string, mayExpire: boolean): Promise<IncomingMessage> {
-    const { client, path, selector, timing, stop } = this.options
+  async #open(query: string, mayExpire: boolean): Promise<IncomingMessage> {
+    const { client, path, selector, timing, stop } = this.#options
     try {
       return await client.open({
         path: `${path}?${selector === '' ? '' : `${selector}&`}${query}`,
@@ -240,7 +240,7 @@ export class ResourceWatch {
   }
 
   /** Passes on the pieces of a body. `limitMs` is for the whole body, or for the silence between two pieces. */
-  private async read(
+  async #read(
     answer: IncomingMessage,
     limitMs: number,
     limits: 'whole' | 'silence',

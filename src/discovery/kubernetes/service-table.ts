@@ -23,69 +23,69 @@ interface Entry extends ClusterService {
 
 /** Services of the cluster by address (Kubernetes API, core v1 `Service`). */
 export class ServiceTable {
-  private readonly entries = new Map<string, Entry>()
-  private readonly byAddress = new Map<string, Entry>()
-  private readonly interning: Interning
-  private readonly room: ByteRoom
+  readonly #entries = new Map<string, Entry>()
+  readonly #byAddress = new Map<string, Entry>()
+  readonly #interning: Interning
+  readonly #room: ByteRoom
 
   constructor(interning: Interning, room: ByteRoom) {
-    this.interning = interning
-    this.room = room
+    this.#interning = interning
+    this.#room = room
   }
 
   get size(): number {
-    return this.entries.size
+    return this.#entries.size
   }
 
   /** Service with this cluster address. */
   at(address: string): ClusterService | undefined {
-    return this.byAddress.get(address)
+    return this.#byAddress.get(address)
   }
 
   /** Keeper for the services of one watch. */
   keeper(): ObjectKeeper {
     return keeperOf(
-      object => this.take(object),
-      uid => this.gone(uid),
+      object => this.#take(object),
+      uid => this.#gone(uid),
     )
   }
 
   clear(): void {
-    for (const entry of this.entries.values()) this.room.give(bytesOf(entry))
-    this.entries.clear()
-    this.byAddress.clear()
+    for (const entry of this.#entries.values()) this.#room.give(bytesOf(entry))
+    this.#entries.clear()
+    this.#byAddress.clear()
   }
 
-  private take(object: JsonObject): string {
+  #take(object: JsonObject): string {
     const metadata = objectOf(object.metadata)
     const spec = objectOf(object.spec)
     const uid = textOf(metadata.uid, 128)
     const name = textOf(metadata.name, 253)
     if (uid === '' || name === '') return ''
-    if (!this.entries.has(uid) && this.entries.size >= maxServices) return ''
-    this.gone(uid)
+    if (!this.#entries.has(uid) && this.#entries.size >= maxServices) return ''
+    this.#gone(uid)
     const written = [spec.clusterIP, ...listOf(spec.clusterIPs, maxAddresses)]
     // 'None' is a service without an address.
     const addresses = new Set(written.map(each => textOf(each, 45)).filter(each => /[.:]/.test(each)))
     const entry = {
       name,
-      namespace: this.interning.text(textOf(metadata.namespace, 253)),
+      namespace: this.#interning.text(textOf(metadata.namespace, 253)),
       addresses: [...addresses],
     }
-    if (!this.room.take(bytesOf(entry))) return ''
-    this.entries.set(uid, entry)
-    for (const address of entry.addresses) this.byAddress.set(address, entry)
+    if (!this.#room.take(bytesOf(entry))) return ''
+    this.#entries.set(uid, entry)
+    for (const address of entry.addresses) this.#byAddress.set(address, entry)
     return uid
   }
 
-  private gone(uid: string): void {
-    const entry = this.entries.get(uid)
+  #gone(uid: string): void {
+    const entry = this.#entries.get(uid)
     if (entry === undefined) return
-    this.entries.delete(uid)
-    this.room.give(bytesOf(entry))
+    this.#entries.delete(uid)
+    this.#room.give(bytesOf(entry))
     // Another service may have the address by now.
     for (const address of entry.addresses)
-      if (this.byAddress.get(address) === entry) this.byAddress.delete(address)
+      if (this.#byAddress.get(address) === entry) this.#byAddress.delete(address)
   }
 }
 

@@ -6,49 +6,49 @@ import { fieldKey, varintSize, WireType } from '../../lib/protobuf.ts'
  * of 64 bits, unlike `Writer`.
  */
 export class BackwardWriter {
-  private buffer = Buffer.allocUnsafeSlow(4096)
+  #buffer = Buffer.allocUnsafeSlow(4096)
   /** Number of bytes written, at the end of the buffer. */
   length = 0
 
   /** Bytes written, without a copy: valid until the next write. */
   written(): Buffer {
-    return this.buffer.subarray(this.buffer.length - this.length)
+    return this.#buffer.subarray(this.#buffer.length - this.length)
   }
 
   raw(bytes: Uint8Array): void {
-    const at = this.room(bytes.length)
-    this.buffer.set(bytes, at)
+    const at = this.#room(bytes.length)
+    this.#buffer.set(bytes, at)
   }
 
   /** Text as UTF-8, without its length. */
   text(text: string): void {
     const size = Buffer.byteLength(text)
-    const at = this.room(size)
-    this.buffer.write(text, at, 'utf8')
+    const at = this.#room(size)
+    this.#buffer.write(text, at, 'utf8')
   }
 
   fixed32(value: number): void {
-    const at = this.room(4)
-    this.buffer.writeUInt32LE(value >>> 0, at)
+    const at = this.#room(4)
+    this.#buffer.writeUInt32LE(value >>> 0, at)
   }
 
   /** A number of 64 bits with or without a sign. */
   fixed64(value: bigint): void {
-    const at = this.room(8)
-    this.buffer.writeBigUInt64LE(BigInt.asUintN(64, value), at)
+    const at = this.#room(8)
+    this.#buffer.writeBigUInt64LE(BigInt.asUintN(64, value), at)
   }
 
   double(value: number): void {
-    const at = this.room(8)
-    this.buffer.writeDoubleLE(value, at)
+    const at = this.#room(8)
+    this.#buffer.writeDoubleLE(value, at)
   }
 
   /** A whole number of 0 to 2^53. */
   varint(value: number): void {
-    let at = this.room(varintSize(value))
+    let at = this.#room(varintSize(value))
     let rest = value
-    for (; rest >= 0x80; rest = Math.floor(rest / 128)) this.buffer[at++] = (rest % 128) | 0x80
-    this.buffer[at] = rest
+    for (; rest >= 0x80; rest = Math.floor(rest / 128)) this.#buffer[at++] = (rest % 128) | 0x80
+    this.#buffer[at] = rest
   }
 
   /** A number of 64 bits as a varint; a negative one takes ten bytes. */
@@ -75,14 +75,14 @@ export class BackwardWriter {
   }
 
   /** Makes room for so many bytes before those written. Returns their offset, perhaps in a new buffer. */
-  private room(bytes: number): number {
+  #room(bytes: number): number {
     const needed = this.length + bytes
-    if (needed > this.buffer.length) {
-      const next = Buffer.allocUnsafeSlow(Math.max(this.buffer.length * 2, needed))
+    if (needed > this.#buffer.length) {
+      const next = Buffer.allocUnsafeSlow(Math.max(this.#buffer.length * 2, needed))
       next.set(this.written(), next.length - this.length)
-      this.buffer = next
+      this.#buffer = next
     }
     this.length = needed
-    return this.buffer.length - needed
+    return this.#buffer.length - needed
   }
 }

@@ -20,20 +20,21 @@ export class Unfit {
 
 /** Reads attributes. The last value of a duplicate key counts. */
 export class AttributeReader {
-  private readonly places = new Map<string, number>()
-  private readonly attributes: Attributes
-  private readonly unfit: Unfit
+  readonly #places = new Map<string, number>()
+  readonly #attributes: Attributes
+  readonly #unfit: Unfit
 
   constructor(attributes: Attributes, unfit: Unfit) {
-    this.attributes = attributes
-    this.unfit = unfit
+    this.#attributes = attributes
+    this.#unfit = unfit
   }
 
   /** Adds the KeyValue that the cursor is at. */
   add(cursor: FieldCursor): void {
-    const { attributes, places } = this
+    const attributes = this.#attributes
+    const places = this.#places
     const { key, value } = readKeyValue(cursor.message(), 0)
-    const taken = attributeValue(value, this.unfit)
+    const taken = attributeValue(value, this.#unfit)
     const place = places.get(key)
     if (place !== undefined) attributes.values[place] = taken
     else {

@@ -9,47 +9,48 @@ const keepBytes = 512 * 1024
  */
 export class DictionaryTable<K extends string | number> {
   readonly out = new Writer(256)
-  private readonly indices = new Map<K, number>()
-  private readonly writeZero: (out: Writer) => void
-  private markedLength = 0
-  private markedSize = 0
+  readonly #indices = new Map<K, number>()
+  readonly #writeZero: (out: Writer) => void
+  #markedLength = 0
+  #markedSize = 0
 
   constructor(writeZero: (out: Writer) => void) {
-    this.writeZero = writeZero
+    this.#writeZero = writeZero
     writeZero(this.out)
   }
 
   /** Number of entries without the zero value. */
   get size(): number {
-    return this.indices.size
+    return this.#indices.size
   }
 
   /** The index of an entry, -1 when it is new. */
   find(identity: K): number {
-    return this.indices.get(identity) ?? -1
+    return this.#indices.get(identity) ?? -1
   }
 
   /** Assigns an index to the entry that was just written. */
   add(identity: K): number {
-    const index = this.indices.size + 1
-    this.indices.set(identity, index)
+    const index = this.#indices.size + 1
+    this.#indices.set(identity, index)
     return index
   }
 
   mark(): void {
-    this.markedLength = this.out.length
-    this.markedSize = this.indices.size
+    this.#markedLength = this.out.length
+    this.#markedSize = this.#indices.size
   }
 
   undo(): void {
-    this.out.truncate(this.markedLength)
-    if (this.indices.size === this.markedSize) return
-    for (const [identity, index] of this.indices) if (index > this.markedSize) this.indices.delete(identity)
+    this.out.truncate(this.#markedLength)
+    if (this.#indices.size === this.#markedSize) return
+    for (const [identity, index] of this.#indices)
+      if (index > this.#markedSize) this.#indices.delete(identity)
   }
 
   clear(): void {
-    this.indices.clear()
+    this.#indices.clear()
     this.out.clear(keepBytes)
-    this.writeZero(this.out)
+    this.#writeZero(this.out)
   }
 }

@@ -20,37 +20,37 @@ export class FieldCursor {
   valueStart = 0
   valueEnd = 0
   /** The last number that was read, in two words without a sign. */
-  private low = 0
-  private high = 0
-  private at: number
-  private readonly end: number
+  #low = 0
+  #high = 0
+  #at: number
+  readonly #end: number
   readonly buffer: Buffer
 
   constructor(buffer: Buffer, start = 0, end = buffer.length) {
     this.buffer = buffer
-    this.at = start
-    this.end = end
+    this.#at = start
+    this.#end = end
   }
 
   /** Moves to the next field; false at the end. */
   next(): boolean {
-    if (this.at >= this.end) return false
-    this.start = this.at
-    this.at = this.varint(this.at)
+    if (this.#at >= this.#end) return false
+    this.start = this.#at
+    this.#at = this.#varint(this.#at)
     // A key has 32 bits, three of which are the wire type.
-    this.field = this.low >>> 3
-    this.type = this.low & 7
-    if (this.high !== 0 || this.field === 0) throw this.malformed('invalid field key')
-    this.valueStart = this.at
-    if (this.type === WireType.varint) this.at = this.varint(this.at)
-    else if (this.type === WireType.fixed64) this.at += 8
-    else if (this.type === WireType.fixed32) this.at += 4
+    this.field = this.#low >>> 3
+    this.type = this.#low & 7
+    if (this.#high !== 0 || this.field === 0) throw this.#malformed('invalid field key')
+    this.valueStart = this.#at
+    if (this.type === WireType.varint) this.#at = this.#varint(this.#at)
+    else if (this.type === WireType.fixed64) this.#at += 8
+    else if (this.type === WireType.fixed32) this.#at += 4
     else if (this.type === WireType.bytes) {
-      this.valueStart = this.varint(this.at)
-      this.at = this.valueStart + this.high * two32 + this.low
-    } else throw this.malformed(`wire type ${this.type}`)
-    if (this.at > this.end) throw this.malformed(`truncated in field ${this.field}`)
-    this.valueEnd = this.at
+      this.valueStart = this.#varint(this.#at)
+      this.#at = this.valueStart + this.#high * two32 + this.#low
+    } else throw this.#malformed(`wire type ${this.type}`)
+    if (this.#at > this.#end) throw this.#malformed(`truncated in field ${this.field}`)
+    this.valueEnd = this.#at
     return true
   }
 
@@ -83,11 +83,11 @@ export class FieldCursor {
     const packedAs = wireTypes[type]
     const width = packedAs === WireType.fixed64 ? 8 : packedAs === WireType.fixed32 ? 4 : 0
     if (width > 0 && (this.valueEnd - this.valueStart) % width !== 0)
-      throw this.malformed(`incomplete number in field ${this.field}`)
+      throw this.#malformed(`incomplete number in field ${this.field}`)
     for (let at = this.valueStart; at < this.valueEnd; ) {
-      if (width > 0) this.fixed(at, width)
-      const after = width > 0 ? at + width : this.varint(at)
-      if (after > this.valueEnd) throw this.malformed(`truncated in field ${this.field}`)
+      if (width > 0) this.#fixed(at, width)
+      const after = width > 0 ? at + width : this.#varint(at)
+      if (after > this.valueEnd) throw this.#malformed(`truncated in field ${this.field}`)
       visit()
       at = after
     }
@@ -95,61 +95,62 @@ export class FieldCursor {
 
   /** Reads the field's number, whatever its wire type, for the methods below. */
   number(): this {
-    if (this.type === WireType.varint) this.varint(this.valueStart)
-    else this.fixed(this.valueStart, this.valueEnd - this.valueStart)
+    if (this.type === WireType.varint) this.#varint(this.valueStart)
+    else this.#fixed(this.valueStart, this.valueEnd - this.valueStart)
     return this
   }
 
   // The last number, by the type of its field.
 
   get bool(): boolean {
-    return (this.low | this.high) !== 0
+    return (this.#low | this.#high) !== 0
   }
 
   get int32(): number {
-    return this.low | 0
+    return this.#low | 0
   }
 
   get uint32(): number {
-    return this.low
+    return this.#low
   }
 
   /** Zigzag (encoding.md, "Signed Integers"). */
   get sint32(): number {
-    return (this.low >>> 1) ^ -(this.low & 1)
+    return (this.#low >>> 1) ^ -(this.#low & 1)
   }
 
   get double(): number {
-    words[0] = this.low
-    words[1] = this.high
+    words[0] = this.#low
+    words[1] = this.#high
     return doubles[0]!
   }
 
   /** Rounded above 2^53. */
   get uint64(): number {
-    return this.high * two32 + this.low
+    return this.#high * two32 + this.#low
   }
 
   /** Rounded beyond 2^53 on either side. */
   get int64(): number {
-    return (this.high | 0) * two32 + this.low
+    return (this.#high | 0) * two32 + this.#low
   }
 
   /** In decimal digits, exact. */
   get uint64Text(): string {
-    if (this.high < exactHigh) return String(this.uint64)
-    return ((BigInt(this.high) << 32n) | BigInt(this.low)).toString()
+    if (this.#high < exactHigh) return String(this.uint64)
+    return ((BigInt(this.#high) << 32n) | BigInt(this.#low)).toString()
   }
 
   get int64Text(): string {
-    const high = this.high | 0
+    const high = this.#high | 0
     if (high >= -exactHigh && high < exactHigh) return String(this.int64)
-    return ((BigInt(high) << 32n) | BigInt(this.low)).toString()
+    return ((BigInt(high) << 32n) | BigInt(this.#low)).toString()
   }
 
   /** Nanoseconds as microseconds, to a quarter of one: the precision of a double for times of this century. */
   get nanosAsMicros(): number {
-    const { high, low } = this
+    const high = this.#high
+    const low = this.#low
     if (high < exactHigh) return this.uint64 / 1000
     // Both words divided by 1000 apart, so that what is added is exact in a double.
     const whole = Math.floor(high / 1000)
@@ -168,12 +169,13 @@ export class FieldCursor {
   }
 
   /** Reads a varint into `low` and `high` and returns its end. */
-  private varint(from: number): number {
-    const { buffer, end } = this
+  #varint(from: number): number {
+    const { buffer } = this
+    const end = this.#end
     let low = 0
     let high = 0
     for (let i = 0; i < 10; i++) {
-      if (from + i >= end) throw this.malformed('truncated in a number')
+      if (from + i >= end) throw this.#malformed('truncated in a number')
       const byte = buffer[from + i]!
       const bits = byte & 0x7f
       if (i < 4) low |= bits << (7 * i)
@@ -182,21 +184,21 @@ export class FieldCursor {
         high = bits >>> 4
       } else high |= bits << (7 * i - 32)
       if (byte < 0x80) {
-        this.low = low >>> 0
-        this.high = high >>> 0
+        this.#low = low >>> 0
+        this.#high = high >>> 0
         return from + i + 1
       }
     }
-    throw this.malformed('a number of more than ten bytes')
+    throw this.#malformed('a number of more than ten bytes')
   }
 
-  private fixed(at: number, width: number): void {
-    this.low = this.buffer.readUInt32LE(at)
-    this.high = width === 8 ? this.buffer.readUInt32LE(at + 4) : 0
+  #fixed(at: number, width: number): void {
+    this.#low = this.buffer.readUInt32LE(at)
+    this.#high = width === 8 ? this.buffer.readUInt32LE(at + 4) : 0
   }
 
-  private malformed(what: string): RangeError {
-    return new RangeError(`cannot read OTLP request: ${what} (byte ${this.at} of ${this.buffer.length})`)
+  #malformed(what: string): RangeError {
+    return new RangeError(`cannot read OTLP request: ${what} (byte ${this.#at} of ${this.buffer.length})`)
   }
 }
 

@@ -24,18 +24,18 @@ export function jsonToRequest(signal: Signal, json: unknown): Uint8Array {
 
 /** Position in the document, linked, so that a path is made only for an error. */
 class Place {
-  private readonly step: string
-  private readonly parent: Place | undefined
+  readonly #step: string
+  readonly #parent: Place | undefined
 
   constructor(step: string, parent: Place | undefined) {
-    this.step = step
-    this.parent = parent
+    this.#step = step
+    this.#parent = parent
   }
 
   fault(expected: string): RangeError {
-    let path = this.step
-    for (let place = this.parent; place; place = place.parent)
-      path = path.startsWith('[') || place.step === '' ? `${place.step}${path}` : `${place.step}.${path}`
+    let path = this.#step
+    for (let place = this.#parent; place; place = place.#parent)
+      path = path.startsWith('[') || place.#step === '' ? `${place.#step}${path}` : `${place.#step}.${path}`
     return new RangeError(`${path === '' ? 'the document' : path}: expected ${expected}`)
   }
 }

@@ -82,73 +82,73 @@ const defaultKeepBytes = 2 * 1024 * 1024
  * are reused by the next request; at most `keepBytes` of them are kept.
  */
 export class RequestBuilder<T> {
-  private readonly encoding: Encoding<T>
-  private readonly keepBytes: number
-  private readonly resources = new Map<Resource, ResourceGroup>()
-  private readonly spare: Writer[] = []
-  private spareBytes = 0
+  readonly #encoding: Encoding<T>
+  readonly #keepBytes: number
+  readonly #resources = new Map<Resource, ResourceGroup>()
+  readonly #spare: Writer[] = []
+  #spareBytes = 0
   /** Those at its beginning that were not needed since the last rest. */
-  private leastSpare = 0
+  #leastSpare = 0
   /** What a request was put together in that was compressed since. */
-  private spareRequest: Writer | undefined
-  private spareRequestRested = false
-  private current: ScopeGroup | undefined
-  private itemCount = 0
-  private groupBytes = 0
-  private undoLength = 0
-  private undoItems = 0
-  private undoGroupBytes = 0
-  private undoItemBytes = 0
-  private undoResourceItems = 0
+  #spareRequest: Writer | undefined
+  #spareRequestRested = false
+  #current: ScopeGroup | undefined
+  #itemCount = 0
+  #groupBytes = 0
+  #undoLength = 0
+  #undoItems = 0
+  #undoGroupBytes = 0
+  #undoItemBytes = 0
+  #undoResourceItems = 0
 
   constructor(encoding: Encoding<T>, options: { keepBytes?: number } = {}) {
-    this.encoding = encoding
-    this.keepBytes = options.keepBytes ?? defaultKeepBytes
+    this.#encoding = encoding
+    this.#keepBytes = options.keepBytes ?? defaultKeepBytes
   }
 
   get signal(): Signal {
-    return this.encoding.signal
+    return this.#encoding.signal
   }
 
   /** Number of items as receivers count them in a partial success: spans, data points, log records, profiles. */
   get items(): number {
-    return this.itemCount
+    return this.#itemCount
   }
 
   /** Upper bound of the size of the request, in bytes. */
   get bytes(): number {
-    return this.groupBytes + (this.encoding.dictionary?.bytes ?? 0)
+    return this.#groupBytes + (this.#encoding.dictionary?.bytes ?? 0)
   }
 
   /** Bytes of memory kept for the next request. */
   get keptBytes(): number {
-    return this.spareBytes + (this.spareRequest?.capacity ?? 0)
+    return this.#spareBytes + (this.#spareRequest?.capacity ?? 0)
   }
 
   /** Frees the kept memory that no request has used since the last call. */
   rest(): void {
-    for (const { capacity } of this.spare.splice(0, this.leastSpare)) this.spareBytes -= capacity
-    this.leastSpare = this.spare.length
-    if (this.spareRequestRested) this.spareRequest = undefined
-    this.spareRequestRested = true
+    for (const { capacity } of this.#spare.splice(0, this.#leastSpare)) this.#spareBytes -= capacity
+    this.#leastSpare = this.#spare.length
+    if (this.#spareRequestRested) this.#spareRequest = undefined
+    this.#spareRequestRested = true
   }
 
   /** Adds an item, which is not kept, and returns the new `bytes`. An empty item adds nothing. */
   add(resource: Resource, scope: Scope, item: T): number {
-    const group = this.begin(resource, scope)
-    return this.end(group, this.encoding.encode(group.items, item))
+    const group = this.#begin(resource, scope)
+    return this.#end(group, this.#encoding.encode(group.items, item))
   }
 
   /** Encodes an item with placeholders for its numbers, for `addEncoded`; undefined if it has no such form. */
   template(item: T): MetricTemplate | undefined {
-    return this.encoding.template?.(item)
+    return this.#encoding.template?.(item)
   }
 
   /** Adds an encoded item that counts as `items`. Otherwise as `add`. */
   addEncoded(resource: Resource, scope: Scope, bytes: Uint8Array, items: number): number {
-    const group = this.begin(resource, scope)
+    const group = this.#begin(resource, scope)
     group.items.raw(bytes)
-    return this.end(group, items)
+    return this.#end(group, items)
   }
 
   /** Size that `addEncoded` would return for so many bytes in an empty builder. */
@@ -158,48 +158,48 @@ export class RequestBuilder<T> {
   }
 
   /** The group that items of this resource and scope go to, in a state that `undo` returns to. */
-  private begin(resource: Resource, scope: Scope): ScopeGroup {
-    let group = this.current
+  #begin(resource: Resource, scope: Scope): ScopeGroup {
+    let group = this.#current
     if (group === undefined || group.resource !== resource || group.scope !== scope) {
-      this.current = undefined // where this throws, there is nothing for `undo` to take back
-      group = this.group(resource, scope)
-      this.current = group
+      this.#current = undefined // where this throws, there is nothing for `undo` to take back
+      group = this.#group(resource, scope)
+      this.#current = group
     }
     const { items, parent } = group
-    this.undoLength = items.length
-    this.undoItems = this.itemCount
-    this.undoGroupBytes = this.groupBytes
-    this.undoItemBytes = parent.itemBytes
-    this.undoResourceItems = parent.items
-    this.encoding.dictionary?.mark()
+    this.#undoLength = items.length
+    this.#undoItems = this.#itemCount
+    this.#undoGroupBytes = this.#groupBytes
+    this.#undoItemBytes = parent.itemBytes
+    this.#undoResourceItems = parent.items
+    this.#encoding.dictionary?.mark()
     return group
   }
 
   /** Takes what was written since `begin` into account. */
-  private end({ items, parent, header, schemaUrl }: ScopeGroup, count: number): number {
-    this.itemCount += count
+  #end({ items, parent, header, schemaUrl }: ScopeGroup, count: number): number {
+    this.#itemCount += count
     parent.items += count
-    const before = this.undoLength
+    const before = this.#undoLength
     const added = items.length - before
     if (added === 0) return this.bytes
-    if (before === 0) this.groupBytes += varintRoom + header.length + schemaUrl.length
-    if (parent.itemBytes === 0) this.groupBytes += envelope + parent.header.length
+    if (before === 0) this.#groupBytes += varintRoom + header.length + schemaUrl.length
+    if (parent.itemBytes === 0) this.#groupBytes += envelope + parent.header.length
     parent.itemBytes += added
-    this.groupBytes += added
+    this.#groupBytes += added
     return this.bytes
   }
 
   /** Undoes the last `add` or `addEncoded`, once: for a request that is now too large, or after an exception. */
   undo(): void {
-    const group = this.current
+    const group = this.#current
     if (group === undefined) return
-    group.parent.itemBytes = this.undoItemBytes
-    group.parent.items = this.undoResourceItems
-    group.items.truncate(this.undoLength)
-    this.itemCount = this.undoItems
-    this.groupBytes = this.undoGroupBytes
-    this.encoding.dictionary?.undo()
-    this.current = undefined
+    group.parent.itemBytes = this.#undoItemBytes
+    group.parent.items = this.#undoResourceItems
+    group.items.truncate(this.#undoLength)
+    this.#itemCount = this.#undoItems
+    this.#groupBytes = this.#undoGroupBytes
+    this.#encoding.dictionary?.undo()
+    this.#current = undefined
   }
 
   /**
@@ -209,54 +209,54 @@ export class RequestBuilder<T> {
   take(parts = 1): Batch[] {
     const batches: Batch[] = []
     // A dictionary cannot be divided.
-    const most = this.encoding.dictionary === undefined ? parts : 1
-    if (this.itemCount > 0)
+    const most = this.#encoding.dictionary === undefined ? parts : 1
+    if (this.#itemCount > 0)
       for (let part = 0; part < most; part++) {
-        const batch = this.concatenate(part, most)
+        const batch = this.#concatenate(part, most)
         if (batch !== undefined) batches.push(batch)
       }
-    this.reset()
+    this.#reset()
     return batches
   }
 
-  private group(resource: Resource, scope: Scope): ScopeGroup {
-    let parent = this.resources.get(resource)
+  #group(resource: Resource, scope: Scope): ScopeGroup {
+    let parent = this.#resources.get(resource)
     if (parent === undefined) {
       const lane = resourceLane(resource)
       parent = { header: resourceBytes(resource), lane, scopes: new Map(), items: 0, itemBytes: 0 }
-      this.resources.set(resource, parent)
+      this.#resources.set(resource, parent)
     }
     let group = parent.scopes.get(scope)
     if (group === undefined) {
       const header = scopeBytes(scope)
       const schemaUrl = scopeSchemaUrlBytes(scope)
-      group = { resource, scope, parent, header, schemaUrl, items: this.writer() }
+      group = { resource, scope, parent, header, schemaUrl, items: this.#writer() }
       parent.scopes.set(scope, group)
     }
     return group
   }
 
-  private writer(): Writer {
-    const writer = this.spare.pop()
+  #writer(): Writer {
+    const writer = this.#spare.pop()
     if (writer === undefined) return new Writer()
-    this.spareBytes -= writer.capacity
-    this.leastSpare = Math.min(this.leastSpare, this.spare.length)
+    this.#spareBytes -= writer.capacity
+    this.#leastSpare = Math.min(this.#leastSpare, this.#spare.length)
     return writer
   }
 
-  private concatenate(part: number, parts: number): Batch | undefined {
-    let size = this.encoding.dictionary?.bytes ?? 0
+  #concatenate(part: number, parts: number): Batch | undefined {
+    let size = this.#encoding.dictionary?.bytes ?? 0
     let items = 0
     let lanes = 0
-    for (const resource of this.resources.values()) {
+    for (const resource of this.#resources.values()) {
       if (resource.itemBytes === 0 || resource.lane % parts !== part) continue
       size += varintRoom + resourceSize(resource)
       items += resource.items
       lanes |= 1 << resource.lane
     }
     if (items === 0) return undefined
-    const out = this.requestWriter(size)
-    for (const resource of this.resources.values()) {
+    const out = this.#requestWriter(size)
+    for (const resource of this.#resources.values()) {
       if (resource.itemBytes === 0 || resource.lane % parts !== part) continue
       out.header(resourceField, resourceSize(resource))
       out.raw(resource.header)
@@ -269,46 +269,46 @@ export class RequestBuilder<T> {
       }
       out.raw(schemaUrlBytes)
     }
-    this.encoding.dictionary?.write(out)
-    const batch = plainBatch(this.encoding.signal, items, out.written(), lanes >>> 0)
+    this.#encoding.dictionary?.write(out)
+    const batch = plainBatch(this.#encoding.signal, items, out.written(), lanes >>> 0)
     const isSpare = size >= leastSpareRequest && out.capacity <= mostSpareRequest
-    return isSpare ? { ...batch, free: () => this.spareAgain(out) } : batch
+    return isSpare ? { ...batch, free: () => this.#spareAgain(out) } : batch
   }
 
   /**
    * Buffer for a request. The size of a large one is rounded up, so that the next request of about that size can reuse
    * it. It is never much larger than the request, which may be queued as it is.
    */
-  private requestWriter(size: number): Writer {
+  #requestWriter(size: number): Writer {
     if (size < leastSpareRequest) return new Writer(size)
-    const spare = this.spareRequest
+    const spare = this.#spareRequest
     if (spare === undefined || spare.capacity < size || spare.capacity > 2 * size)
       return new Writer(Math.ceil(size / requestStep) * requestStep)
-    this.spareRequest = undefined
-    this.spareRequestRested = false
+    this.#spareRequest = undefined
+    this.#spareRequestRested = false
     return spare
   }
 
-  private spareAgain(out: Writer): void {
+  #spareAgain(out: Writer): void {
     out.clear()
-    this.spareRequest = out
-    this.spareRequestRested = false
+    this.#spareRequest = out
+    this.#spareRequestRested = false
   }
 
-  private reset(): void {
-    for (const resource of this.resources.values()) {
+  #reset(): void {
+    for (const resource of this.#resources.values()) {
       for (const { items } of resource.scopes.values()) {
-        if (this.spareBytes + items.capacity > this.keepBytes) continue
+        if (this.#spareBytes + items.capacity > this.#keepBytes) continue
         items.clear()
-        this.spare.push(items)
-        this.spareBytes += items.capacity
+        this.#spare.push(items)
+        this.#spareBytes += items.capacity
       }
     }
-    this.resources.clear()
-    this.encoding.dictionary?.clear()
-    this.current = undefined
-    this.itemCount = 0
-    this.groupBytes = 0
+    this.#resources.clear()
+    this.#encoding.dictionary?.clear()
+    this.#current = undefined
+    this.#itemCount = 0
+    this.#groupBytes = 0
   }
 }
 

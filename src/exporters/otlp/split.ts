@@ -83,39 +83,39 @@ interface Copy {
 
 /** Copies those items of a request whose numbers are `from` to `to` (exclusive). */
 class Cut {
-  private readonly buffer: Buffer
-  private readonly from: number
-  private readonly to: number
+  readonly #buffer: Buffer
+  readonly #from: number
+  readonly #to: number
   /** Items that were passed. */
-  private at = 0
+  #at = 0
 
   constructor(body: Uint8Array, from: number, to: number) {
-    this.buffer = bufferOf(body)
-    this.from = from
-    this.to = to
+    this.#buffer = bufferOf(body)
+    this.#from = from
+    this.#to = to
   }
 
   part(level: Level): Part {
-    const { pieces, bytes } = this.copy(new FieldCursor(this.buffer), level)
-    return { items: Math.min(this.at, this.to) - this.from, body: Buffer.concat(pieces, bytes) }
+    const { pieces, bytes } = this.#copy(new FieldCursor(this.#buffer), level)
+    return { items: Math.min(this.#at, this.#to) - this.#from, body: Buffer.concat(pieces, bytes) }
   }
 
-  private copy(cursor: FieldCursor, level: Level): Copy {
+  #copy(cursor: FieldCursor, level: Level): Copy {
     const copy: Copy = { pieces: [], bytes: 0, filled: false }
     /** The range that is being copied: neighbours go together. */
     let start = 0
     let end = 0
     const flush = (): void => {
-      if (end > start) add(copy, this.buffer.subarray(start, end))
+      if (end > start) add(copy, this.#buffer.subarray(start, end))
       start = end
     }
     while (cursor.next()) {
       if (cursor.type === WireType.bytes && level.leads(cursor.field)) {
-        const before = this.at
+        const before = this.#at
         let inner: Copy | undefined
-        if (level.below === undefined) this.at++
-        else inner = this.copy(cursor.message(), level.below)
-        const whole = before >= this.from && before < this.to && this.at <= this.to
+        if (level.below === undefined) this.#at++
+        else inner = this.#copy(cursor.message(), level.below)
+        const whole = before >= this.#from && before < this.#to && this.#at <= this.#to
         copy.filled ||= whole || inner?.filled === true
         if (!whole) {
           if (inner?.filled) {

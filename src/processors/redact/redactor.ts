@@ -50,28 +50,28 @@ export class Redactor {
   drops = false
   /** Whether there was nothing at all to find in the last text. */
   isClean = true
-  private readonly scanner: Scanner
-  private readonly maxBytes: number
-  private readonly key: Uint8Array
-  private readonly replacements: readonly string[]
+  readonly #scanner: Scanner
+  readonly #maxBytes: number
+  readonly #key: Uint8Array
+  readonly #replacements: readonly string[]
   /** Longest of what stands in place of something. */
-  private readonly longest: number
+  readonly #longest: number
   /** Not where all rules only count. */
-  private readonly changes: boolean
+  readonly #changes: boolean
 
   constructor(rules: readonly Rule[], { maxBytes, key, nowMs }: RedactorOptions) {
     this.rules = rules
-    this.maxBytes = maxBytes
-    this.key = key
+    this.#maxBytes = maxBytes
+    this.#key = key
     // The longest first: one may begin with another.
-    this.replacements = [...new Set(rules.map(rule => rule.replacement))]
+    this.#replacements = [...new Set(rules.map(rule => rule.replacement))]
       .filter(replacement => replacement !== '')
       .sort((a, b) => b.length - a.length)
-    this.longest = Math.max(hashLength, this.replacements[0]?.length ?? 0)
-    this.changes = rules.some(rule => rule.mode !== 'count')
-    this.scanner = new Scanner(rules, {
+    this.#longest = Math.max(hashLength, this.#replacements[0]?.length ?? 0)
+    this.#changes = rules.some(rule => rule.mode !== 'count')
+    this.#scanner = new Scanner(rules, {
       capacity: maxBytes + slack,
-      redactedAt: (text, at) => this.redactedAt(text, at),
+      redactedAt: (text, at) => this.#redactedAt(text, at),
       nowMs,
     })
   }
@@ -82,7 +82,7 @@ export class Redactor {
     this.isClean = true
     let before = text
     for (let round = 0; round < mostRounds; round++) {
-      const after = this.pass(before, hints, round === 0)
+      const after = this.#pass(before, hints, round === 0)
       if (after === before) return after
       before = after
     }
@@ -91,34 +91,34 @@ export class Redactor {
 
   /** What stands for a value that is secret as a whole; the same where it stands there already. Counts nothing. */
   whole(text: string, rule: Rule): string {
-    if (text === '' || this.redactedAt(text, 0) === text.length) return text
-    return rule.mode === 'hash' ? this.hash(text) : rule.replacement
+    if (text === '' || this.#redactedAt(text, 0) === text.length) return text
+    return rule.mode === 'hash' ? this.#hash(text) : rule.replacement
   }
 
-  private pass(text: string, hints: number, isFirst: boolean): string {
+  #pass(text: string, hints: number, isFirst: boolean): string {
     const body = text.endsWith(unscanned) ? text.length - unscanned.length : text.length
-    const most = this.cut(text, body)
+    const most = this.#cut(text, body)
     const window = text.length > most + slack ? text.slice(0, wholePairs(text, most + slack)) : text
-    const found = this.scanner.scan(window, hints)
-    const reached = this.scanner.reached >= most ? most : wholePairs(text, this.scanner.reached)
+    const found = this.#scanner.scan(window, hints)
+    const reached = this.#scanner.reached >= most ? most : wholePairs(text, this.#scanner.reached)
     if (found === 0 && reached === body) return text
     this.isClean = false
-    const ranges = found === 0 ? [] : this.ranges(window, reached, isFirst)
+    const ranges = found === 0 ? [] : this.#ranges(window, reached, isFirst)
     if (ranges.length === 0 && reached === body) return text
     if (reached < body && isFirst) this.truncated++
-    if (!this.changes) return text
-    const redacted = this.assemble(text, ranges, reached)
+    if (!this.#changes) return text
+    const redacted = this.#assemble(text, ranges, reached)
     if (reached === body) return redacted + text.slice(body)
     return redacted + unscanned
   }
 
   /** Counts what was found, and sorts what is to be changed by where it begins. */
-  private ranges(text: string, reached: number, isFirst: boolean): number[] {
-    const { starts, ends, rules } = this.scanner
+  #ranges(text: string, reached: number, isFirst: boolean): number[] {
+    const { starts, ends, rules } = this.#scanner
     const chosen: number[] = []
-    for (let i = 0; i < this.scanner.count; i++) {
+    for (let i = 0; i < this.#scanner.count; i++) {
       const start = starts[i]!
-      if (start >= reached || this.isRedacted(text, start, ends[i]!)) continue
+      if (start >= reached || this.#isRedacted(text, start, ends[i]!)) continue
       const { mode, counts } = this.rules[rules[i]!]!
       if (mode === 'count') {
         if (isFirst) counts.found++
@@ -132,8 +132,8 @@ export class Redactor {
   }
 
   /** The text up to `reached`. Ranges that overlap are one, in the manner of the first of their rules. */
-  private assemble(text: string, ranges: readonly number[], reached: number): string {
-    const { starts, ends, rules } = this.scanner
+  #assemble(text: string, ranges: readonly number[], reached: number): string {
+    const { starts, ends, rules } = this.#scanner
     let out = ''
     let at = 0
     for (let i = 0; i < ranges.length; ) {
@@ -147,55 +147,55 @@ export class Redactor {
       start = Math.max(at, wholePairs(text, start))
       if (wholePairs(text, end) < end) end++
       out += text.slice(at, start)
-      out += this.standsFor(text.slice(start, end), this.rules[rule]!)
+      out += this.#standsFor(text.slice(start, end), this.rules[rule]!)
       at = end
     }
     return at < reached ? out + text.slice(at, reached) : out
   }
 
-  private standsFor(text: string, rule: Rule): string {
-    return rule.mode === 'hash' ? this.hash(text) : rule.replacement
+  #standsFor(text: string, rule: Rule): string {
+    return rule.mode === 'hash' ? this.#hash(text) : rule.replacement
   }
 
-  private hash(text: string): string {
-    const digest = createHmac('sha256', this.key).update(text).digest('hex')
+  #hash(text: string): string {
+    const digest = createHmac('sha256', this.#key).update(text).digest('hex')
     return `${hashBegin}${digest.slice(0, hashDigits)}]`
   }
 
   /** Whether a range lies within what stands in place of something. */
-  private isRedacted(text: string, start: number, end: number): boolean {
-    for (let at = start; at >= 0 && at > start - this.longest; at--)
-      if (at + this.redactedAt(text, at) >= end) return true
+  #isRedacted(text: string, start: number, end: number): boolean {
+    for (let at = start; at >= 0 && at > start - this.#longest; at--)
+      if (at + this.#redactedAt(text, at) >= end) return true
     return false
   }
 
-  private redactedAt(text: string, at: number): number {
+  #redactedAt(text: string, at: number): number {
     if (text.charCodeAt(at) === 91 && isHash(text, at)) return hashLength
-    for (let i = 0; i < this.replacements.length; i++) {
-      const replacement = this.replacements[i]!
+    for (let i = 0; i < this.#replacements.length; i++) {
+      const replacement = this.#replacements[i]!
       if (text.startsWith(replacement, at)) return replacement.length
     }
     return 0
   }
 
   /** How many units of a text before `end` fit into the bytes that are looked into. */
-  private cut(text: string, end: number): number {
-    const { maxBytes } = this
+  #cut(text: string, end: number): number {
+    const maxBytes = this.#maxBytes
     if (end * 3 <= maxBytes) return end
     let bytes = 0
     for (let at = 0; at < end; at++) {
       const unit = text.charCodeAt(at)
       // Half of a pair is half of four bytes.
       bytes += unit < 0x80 ? 1 : unit < 0x800 || (unit & 0xf800) === 0xd800 ? 2 : 3
-      if (bytes > maxBytes) return this.wholeReplacement(text, wholePairs(text, at))
+      if (bytes > maxBytes) return this.#wholeReplacement(text, wholePairs(text, at))
     }
     return end
   }
 
   /** `at`, or the beginning of what stands there in place of something: a part of it would be taken for a value. */
-  private wholeReplacement(text: string, at: number): number {
-    for (let start = at - 1; start >= 0 && start > at - this.longest; start--)
-      if (start + this.redactedAt(text, start) > at) return start
+  #wholeReplacement(text: string, at: number): number {
+    for (let start = at - 1; start >= 0 && start > at - this.#longest; start--)
+      if (start + this.#redactedAt(text, start) > at) return start
     return at
   }
 }

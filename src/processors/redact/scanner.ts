@@ -66,24 +66,24 @@ export class Scanner {
   count = 0
   /** How far the text was looked into by all. */
   reached = 0
-  private readonly slots: Slot[] = []
+  readonly #slots: Slot[] = []
   /** By trigger; the first has no detectors. */
-  private readonly groups: Slot[][] = [[]]
-  private readonly triggers = new Uint8Array(256)
+  readonly #groups: Slot[][] = [[]]
+  readonly #triggers = new Uint8Array(256)
   /** By length of the run and by what follows it. */
-  private readonly byRun: Slot[][] = Array.from({ length: (mostRun + 1) * followers.length }, () => [])
-  private readonly afterCapitals: Slot[] = []
-  private readonly patterns: PatternRule[] = []
-  private readonly ruleOf = new Map<RuleType, number>()
-  private readonly units: Units
-  private readonly patience: Patience
-  private readonly find: Find
-  private text = ''
+  readonly #byRun: Slot[][] = Array.from({ length: (mostRun + 1) * followers.length }, () => [])
+  readonly #afterCapitals: Slot[] = []
+  readonly #patterns: PatternRule[] = []
+  readonly #ruleOf = new Map<RuleType, number>()
+  readonly #units: Units
+  readonly #patience: Patience
+  readonly #find: Find
+  #text = ''
 
   constructor(rules: readonly ScanRule[], options: ScannerOptions) {
-    this.patience = new Patience(patienceMs, options.nowMs)
-    this.units = new Units(options.capacity)
-    this.find = {
+    this.#patience = new Patience(patienceMs, options.nowMs)
+    this.#units = new Units(options.capacity)
+    this.#find = {
       type: 'regex',
       start: 0,
       end: 0,
@@ -91,42 +91,45 @@ export class Scanner {
       hints: 0,
       values: new Stretch(),
       cookies: new Stretch(),
-      redactedAt: (_, at) => options.redactedAt(this.text, at - margin),
+      redactedAt: (_, at) => options.redactedAt(this.#text, at - margin),
     }
-    this.triggers[0] = zero
+    this.#triggers[0] = zero
     for (const [rule, { type, pattern }] of rules.entries()) {
       if (type === 'regex')
-        this.patterns.push({ rule, pattern: new SearchPattern(pattern), literal: requiredLiteral(pattern) })
-      else this.ruleOf.set(type, rule)
+        this.#patterns.push({ rule, pattern: new SearchPattern(pattern), literal: requiredLiteral(pattern) })
+      else this.#ruleOf.set(type, rule)
     }
     for (const detector of detectors)
-      if (detector.types.some(type => this.ruleOf.has(type))) this.install(detector)
-    if (this.afterCapitals.length > 0 || this.byRun.some(slots => slots.length > 0))
-      this.triggers.fill(digits, 48, 58)
+      if (detector.types.some(type => this.#ruleOf.has(type))) this.#install(detector)
+    if (this.#afterCapitals.length > 0 || this.#byRun.some(slots => slots.length > 0))
+      this.#triggers.fill(digits, 48, 58)
   }
 
-  private install(detector: Detector): void {
+  #install(detector: Detector): void {
     const { types, runs, afterCapitals } = detector
-    const slot = { detector, rule: types.length === 1 ? this.ruleOf.get(types[0]) : undefined, floor: 0 }
-    this.slots.push(slot)
+    const slot = { detector, rule: types.length === 1 ? this.#ruleOf.get(types[0]) : undefined, floor: 0 }
+    this.#slots.push(slot)
     for (const character of detector.triggers) {
       const unit = character.charCodeAt(0)
-      if (this.triggers[unit] === 0) this.triggers[unit] = this.groups.push([]) - 1
-      this.groups[this.triggers[unit]!]!.push(slot)
+      if (this.#triggers[unit] === 0) this.#triggers[unit] = this.#groups.push([]) - 1
+      this.#groups[this.#triggers[unit]!]!.push(slot)
     }
-    for (let i = followers.length; runs !== undefined && i < this.byRun.length; i++)
-      if (runs(Math.trunc(i / followers.length), followers[i % followers.length]!)) this.byRun[i]!.push(slot)
-    if (afterCapitals) this.afterCapitals.push(slot)
+    for (let i = followers.length; runs !== undefined && i < this.#byRun.length; i++)
+      if (runs(Math.trunc(i / followers.length), followers[i % followers.length]!)) this.#byRun[i]!.push(slot)
+    if (afterCapitals) this.#afterCapitals.push(slot)
   }
 
   /** Looks into a text, or as much of it as there is room for; returns how much was found. `hints`: bits of `Hint`. */
   scan(text: string, hints: number): number {
-    const { triggers, groups, slots, units } = this
+    const triggers = this.#triggers
+    const groups = this.#groups
+    const slots = this.#slots
+    const units = this.#units
     this.count = 0
-    this.text = text
-    this.find.hints = hints
-    this.find.values.clear()
-    this.find.cookies.clear()
+    this.#text = text
+    this.#find.hints = hints
+    this.#find.values.clear()
+    this.#find.cookies.clear()
     const { bytes } = units
     const end = units.fill(text)
     for (let i = 0; i < slots.length; i++) slots[i]!.floor = 0
@@ -134,18 +137,18 @@ export class Scanner {
     for (let at = margin; ; at++) {
       let trigger = triggers[bytes[at]!]!
       while (trigger === 0) trigger = triggers[bytes[++at]!]!
-      if (trigger === digits) at = this.askAtDigits(bytes, at)
-      else if (trigger !== zero) this.askAll(groups[trigger]!, bytes, at, 0)
+      if (trigger === digits) at = this.#askAtDigits(bytes, at)
+      else if (trigger !== zero) this.#askAll(groups[trigger]!, bytes, at, 0)
       else if (at >= end) break
     }
     this.reached = end - margin
-    for (let i = 0; i < this.patterns.length; i++) this.match(this.patterns[i]!, text)
-    this.text = ''
+    for (let i = 0; i < this.#patterns.length; i++) this.#match(this.#patterns[i]!, text)
+    this.#text = ''
     return this.count
   }
 
   /** Returns the offset of the last unit that needs no further look. */
-  private askAtDigits(bytes: Uint8Array, from: number): number {
+  #askAtDigits(bytes: Uint8Array, from: number): number {
     let end = from + 1
     while (isDigit(bytes[end])) end++
     let at = from
@@ -156,7 +159,7 @@ export class Scanner {
       if (end - from > rest) at += rest
     } else if (is(before, word)) {
       if (isUpper(before) && isUpper(bytes[from - 2]))
-        this.askAll(this.afterCapitals, bytes, from, end - from)
+        this.#askAll(this.#afterCapitals, bytes, from, end - from)
       if (!beginsWord(bytes, from)) {
         // One of JSON goes over, and what follows may begin: \u0026555
         const isEscape = before === 117 && bytes[from - 2] === 92 && areFourHex(bytes, from)
@@ -164,23 +167,23 @@ export class Scanner {
       }
     } else if (is(bytes[end], word)) return wordEnd(bytes, end) - 1
     const run = Math.min(end - at, mostRun)
-    this.askAll(this.byRun[run * followers.length + followerOf[bytes[end]!]!]!, bytes, at, run)
+    this.#askAll(this.#byRun[run * followers.length + followerOf[bytes[end]!]!]!, bytes, at, run)
     return end - 1
   }
 
-  private askAll(slots: readonly Slot[], bytes: Uint8Array, at: number, run: number): void {
-    const { find } = this
+  #askAll(slots: readonly Slot[], bytes: Uint8Array, at: number, run: number): void {
+    const find = this.#find
     find.run = run
     for (let i = 0; i < slots.length; i++) {
       const slot = slots[i]!
       if (at < slot.floor || !slot.detector.find(bytes, at, find)) continue
       slot.floor = find.end
-      const rule = slot.rule ?? this.ruleOf.get(find.type)
-      if (rule !== undefined) this.add(find.start - margin, find.end - margin, rule)
+      const rule = slot.rule ?? this.#ruleOf.get(find.type)
+      if (rule !== undefined) this.#add(find.start - margin, find.end - margin, rule)
     }
   }
 
-  private match({ rule, pattern, literal }: PatternRule, whole: string): void {
+  #match({ rule, pattern, literal }: PatternRule, whole: string): void {
     if (literal !== '' && !whole.includes(literal)) return
     let text = whole
     if (pattern.isBeyond(whole)) {
@@ -190,19 +193,19 @@ export class Scanner {
     }
     const expression = pattern.all(text)
     const perLook = pattern.mayTakeLong(text) ? 1 : matchesPerLook
-    this.patience.begin()
+    this.#patience.begin()
     for (let matches = 1; ; matches++) {
       const found = expression.exec(text)
       if (found === null) return
       const length = found[0].length
-      if (length > 0) this.add(found.index, found.index + length, rule)
+      if (length > 0) this.#add(found.index, found.index + length, rule)
       else expression.lastIndex++
-      if (matches >= mostMatches || (matches % perLook === 0 && this.patience.isOver())) break
+      if (matches >= mostMatches || (matches % perLook === 0 && this.#patience.isOver())) break
     }
     this.reached = Math.min(this.reached, expression.lastIndex)
   }
 
-  private add(start: number, end: number, rule: number): void {
+  #add(start: number, end: number, rule: number): void {
     this.starts[this.count] = start
     this.ends[this.count] = end
     this.rules[this.count] = rule

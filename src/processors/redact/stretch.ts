@@ -3,24 +3,24 @@
  * the same units again and again: 64 KiB of `secret=` took 200 ms.
  */
 export class Stretch {
-  private from = 0
-  private to = 0
+  #from = 0
+  #to = 0
 
   /** For another text. */
   clear(): void {
-    this.from = 0
-    this.to = 0
+    this.#from = 0
+    this.#to = 0
   }
 
   /** Where to look on, for who begins at `from`. */
   start(from: number): number {
-    if (from >= this.from && from <= this.to) return this.to
-    this.from = from
+    if (from >= this.#from && from <= this.#to) return this.#to
+    this.#from = from
     return from
   }
 
   /** There is no end before `to`. */
   reach(to: number): void {
-    this.to = to
+    this.#to = to
   }
 }

@@ -41,14 +41,14 @@ export class FileSymbols {
   readonly bytes: number
   /** Of the tables that were taken. */
   readonly origin: 'symtab' | 'debug file' | 'gnu_debugdata' | 'dynsym' | 'none'
-  private readonly elf: ElfFile
-  private readonly path: string
-  private readonly demangle: boolean
-  private readonly go: GoTable | undefined
-  private readonly table: SymbolTable | undefined
+  readonly #elf: ElfFile
+  readonly #path: string
+  readonly #demangle: boolean
+  readonly #go: GoTable | undefined
+  readonly #table: SymbolTable | undefined
   /** Why tables that are there were not read; '': all were. */
-  private readonly fault: string
-  private readonly descriptors: number[]
+  readonly #fault: string
+  readonly #descriptors: number[]
 
   /** Reads the tables of an open file, which stays the caller's and must stay open until `close`. Does not throw. */
   static of(elf: ElfFile, path: string, options: SymbolOptions, unpack?: Unpack): FileSymbols {
@@ -56,32 +56,32 @@ export class FileSymbols {
   }
 
   private constructor(elf: ElfFile, path: string, options: SymbolOptions, unpack: Unpack | undefined) {
-    this.elf = elf
-    this.path = path
-    this.demangle = options.demangle
+    this.#elf = elf
+    this.#path = path
+    this.#demangle = options.demangle
     const found = new FoundTables(elf, path, options.debugDirs, unpack)
-    this.go = found.attempt(() => GoTable.of(elf))
-    this.table = found.table()
+    this.#go = found.attempt(() => GoTable.of(elf))
+    this.#table = found.table()
     this.origin = found.origin
-    this.fault = found.fault
-    this.descriptors = found.descriptors
-    this.bytes = objectBytes + (this.table?.bytes ?? 0) + found.memoryBytes
+    this.#fault = found.fault
+    this.#descriptors = found.descriptors
+    this.bytes = objectBytes + (this.#table?.bytes ?? 0) + found.memoryBytes
   }
 
   /** Functions in the tables, those of Go's own not counted. */
   get count(): number {
-    return this.table?.count ?? 0
+    return this.#table?.count ?? 0
   }
 
   /** The function that covers a place in the file; undefined where no known one does. Does not throw. */
   find(offset: number): FoundFunction | undefined {
     try {
-      const go = this.go?.at(offset)
+      const go = this.#go?.at(offset)
       if (go) return { name: go.symbol, systemName: go.symbol, type: 'go', isMangled: false, start: go.start }
-      const found = this.table?.at(offset)
+      const found = this.#table?.at(offset)
       // A label without a size holds up to the next one; `_init`, before the stubs of the linker, is no name of theirs.
-      if (found === undefined || (this.isLinkage(offset) && !this.isLinkage(found.start))) return undefined
-      return named(found, this.demangle)
+      if (found === undefined || (this.#isLinkage(offset) && !this.#isLinkage(found.start))) return undefined
+      return named(found, this.#demangle)
     } catch (error) {
       if (error instanceof ElfError) return undefined
       throw error
@@ -90,19 +90,19 @@ export class FileSymbols {
 
   /** What stands in the place of a name where `find` has none. */
   reason(offset: number): string {
-    if (this.isLinkage(offset)) return linkageReason(this.path)
-    if (this.fault !== '') return unreadableReason(this.path, this.fault)
+    if (this.#isLinkage(offset)) return linkageReason(this.#path)
+    if (this.#fault !== '') return unreadableReason(this.#path, this.#fault)
     const isWhole = this.origin === 'symtab' || this.origin === 'debug file'
-    return isWhole ? uncoveredReason(this.path) : strippedReason(this.path)
+    return isWhole ? uncoveredReason(this.#path) : strippedReason(this.#path)
   }
 
   /** Closes the files that it opened itself. */
   close(): void {
-    for (const descriptor of this.descriptors.splice(0)) closeSync(descriptor)
+    for (const descriptor of this.#descriptors.splice(0)) closeSync(descriptor)
   }
 
-  private isLinkage(offset: number): boolean {
-    return this.elf.sections.some(
+  #isLinkage(offset: number): boolean {
+    return this.#elf.sections.some(
       section =>
         section.name.startsWith('.plt') &&
         section.type !== sectionType.nobits &&
@@ -122,16 +122,16 @@ class FoundTables {
   fault = ''
   memoryBytes = 0
   readonly descriptors: number[] = []
-  private readonly elf: ElfFile
-  private readonly path: string
-  private readonly debugDirs: readonly string[]
-  private readonly unpack: Unpack | undefined
+  readonly #elf: ElfFile
+  readonly #path: string
+  readonly #debugDirs: readonly string[]
+  readonly #unpack: Unpack | undefined
 
   constructor(elf: ElfFile, path: string, debugDirs: readonly string[], unpack: Unpack | undefined) {
-    this.elf = elf
-    this.path = path
-    this.debugDirs = debugDirs
-    this.unpack = unpack
+    this.#elf = elf
+    this.#path = path
+    this.#debugDirs = debugDirs
+    this.#unpack = unpack
   }
 
   /** What cannot be read is a fault of the file, and the rest of it is read all the same. */
@@ -147,17 +147,17 @@ class FoundTables {
 
   /** The best that can be read. Exported functions are among those of a whole table. */
   table(): SymbolTable | undefined {
-    const exported = sourceOf(this.elf, sectionType.dynsym)
+    const exported = sourceOf(this.#elf, sectionType.dynsym)
     return (
-      this.taken('symtab', () => [sourceOf(this.elf, sectionType.symtab)]) ??
-      this.taken('debug file', () => [this.debugFile()]) ??
-      this.taken('gnu_debugdata', () => [this.packed(), exported]) ??
-      this.taken('dynsym', () => [exported])
+      this.#taken('symtab', () => [sourceOf(this.#elf, sectionType.symtab)]) ??
+      this.#taken('debug file', () => [this.#debugFile()]) ??
+      this.#taken('gnu_debugdata', () => [this.#packed(), exported]) ??
+      this.#taken('dynsym', () => [exported])
     )
   }
 
   /** Undefined where there is no first of the sources. */
-  private taken(
+  #taken(
     origin: FileSymbols['origin'],
     find: () => readonly (SymbolSource | undefined)[],
   ): SymbolTable | undefined {
@@ -165,7 +165,7 @@ class FoundTables {
       const sources = find()
       if (sources[0] === undefined) return undefined
       const found = sources.filter(source => source !== undefined)
-      return new SymbolTable(this.elf, found, origin === 'symtab' || origin === 'debug file')
+      return new SymbolTable(this.#elf, found, origin === 'symtab' || origin === 'debug file')
     })
     if (table === undefined) this.closeOpened()
     else this.origin = origin
@@ -178,21 +178,21 @@ class FoundTables {
     this.memoryBytes = 0
   }
 
-  private debugFile(): SymbolSource | undefined {
-    const found = findDebugFile(this.elf, this.path, this.debugDirs)
+  #debugFile(): SymbolSource | undefined {
+    const found = findDebugFile(this.#elf, this.#path, this.#debugDirs)
     if (found === undefined) return undefined
     this.descriptors.push(found.fd)
     return sourceOf(found.elf, sectionType.symtab)
   }
 
   /** An ELF file with the functions that are not exported, compressed by xz (GDB manual, "MiniDebugInfo"). */
-  private packed(): SymbolSource | undefined {
-    const section = this.elf.section('.gnu_debugdata')
-    if (section === undefined || this.unpack === undefined) return undefined
-    const bytes = this.elf.bytes(section, mostPackedBytes)
+  #packed(): SymbolSource | undefined {
+    const section = this.#elf.section('.gnu_debugdata')
+    if (section === undefined || this.#unpack === undefined) return undefined
+    const bytes = this.#elf.bytes(section, mostPackedBytes)
     let fd: number
     try {
-      fd = this.unpack(bytes, mostUnpackedBytes)
+      fd = this.#unpack(bytes, mostUnpackedBytes)
     } catch (cause) {
       if (!(cause instanceof DecodeError)) throw cause
       throw new ElfError(`has only .gnu_debugdata: ${cause.message}`, { cause })

@@ -30,10 +30,10 @@ interface Layout {
  * its stack traces, stripped or not. Searched in the file: nothing of it is kept in memory.
  */
 export class GoTable {
-  private readonly elf: ElfFile
-  private readonly section: Section
-  private readonly layout: Layout
-  private readonly block = Buffer.allocUnsafe(blockBytes)
+  readonly #elf: ElfFile
+  readonly #section: Section
+  readonly #layout: Layout
+  readonly #block = Buffer.allocUnsafe(blockBytes)
 
   /** Undefined: it is no Go program, or one whose table this version does not read. Throws `ElfError`. */
   static of(elf: ElfFile): GoTable | undefined {
@@ -43,58 +43,58 @@ export class GoTable {
   }
 
   private constructor(elf: ElfFile, section: Section, layout: Layout) {
-    this.elf = elf
-    this.section = section
-    this.layout = layout
+    this.#elf = elf
+    this.#section = section
+    this.#layout = layout
   }
 
   /** Throws `ElfError`. */
   at(offset: number): FoundSymbol | undefined {
-    const address = this.elf.addressOf(offset)
+    const address = this.#elf.addressOf(offset)
     if (address === undefined) return undefined
-    const { functions, base, width } = this.layout
-    const index = this.lastAtMost(address - base)
+    const { functions, base, width } = this.#layout
+    const index = this.#lastAtMost(address - base)
     // The entry behind the last function is the end of it.
     if (index < 0 || index >= functions) return undefined
-    const start = this.elf.offsetOf(this.entry(index, 0) + base)
-    const description = this.layout.descriptions + this.entry(index, width)
-    const symbol = this.nameOf(description)
+    const start = this.#elf.offsetOf(this.#entry(index, 0) + base)
+    const description = this.#layout.descriptions + this.#entry(index, width)
+    const symbol = this.#nameOf(description)
     return start === undefined || symbol === undefined ? undefined : { symbol, start }
   }
 
   /** Of the entries, which are ascending, the last that begins at an address or below it. */
-  private lastAtMost(address: number): number {
+  #lastAtMost(address: number): number {
     let low = 0
-    let high = this.layout.functions + 1
+    let high = this.#layout.functions + 1
     while (low < high) {
       const middle = (low + high) >>> 1
-      if (this.entry(middle, 0) <= address) low = middle + 1
+      if (this.#entry(middle, 0) <= address) low = middle + 1
       else high = middle
     }
     return low - 1
   }
 
-  private entry(index: number, field: number): number {
-    const { table, width } = this.layout
-    return number(this.read(table + index * 2 * width + field, width), width)
+  #entry(index: number, field: number): number {
+    const { table, width } = this.#layout
+    return number(this.#read(table + index * 2 * width + field, width), width)
   }
 
-  private nameOf(description: number): string | undefined {
-    const at = this.layout.names + this.read(description + this.layout.width, 4).readInt32LE()
-    const room = Math.min(longestName, this.end - at)
-    if (at < this.section.offset || room <= 0) return undefined
-    const bytes = this.read(at, room)
+  #nameOf(description: number): string | undefined {
+    const at = this.#layout.names + this.#read(description + this.#layout.width, 4).readInt32LE()
+    const room = Math.min(longestName, this.#end - at)
+    if (at < this.#section.offset || room <= 0) return undefined
+    const bytes = this.#read(at, room)
     const end = bytes.indexOf(0)
     return end <= 0 ? undefined : bytes.toString('utf8', 0, end)
   }
 
-  private get end(): number {
-    return this.section.offset + this.section.size
+  get #end(): number {
+    return this.#section.offset + this.#section.size
   }
 
-  private read(at: number, length: number): Buffer {
-    const bytes = this.block.subarray(0, length)
-    this.elf.readInto(bytes, at)
+  #read(at: number, length: number): Buffer {
+    const bytes = this.#block.subarray(0, length)
+    this.#elf.readInto(bytes, at)
     return bytes
   }
 }

@@ -41,54 +41,54 @@ export interface KernelSymbolsOptions {
  * minute, and more seldom where that finds nothing, as for programs of BPF that come and go.
  */
 export class KernelSymbols {
-  private readonly options: KernelSymbolsOptions
-  private table: KernelTable | undefined
-  private readMs = Number.NEGATIVE_INFINITY
-  private waitMs = refreshMs
-  private usedMs = 0
-  private timer: NodeJS.Timeout | undefined
+  readonly #options: KernelSymbolsOptions
+  #table: KernelTable | undefined
+  #readMs = Number.NEGATIVE_INFINITY
+  #waitMs = refreshMs
+  #usedMs = 0
+  #timer: NodeJS.Timeout | undefined
 
   constructor(options: KernelSymbolsOptions = {}) {
-    this.options = options
+    this.#options = options
   }
 
   /** Of memory. */
   get bytes(): number {
-    return this.table?.bytes ?? 0
+    return this.#table?.bytes ?? 0
   }
 
   /** The function, or in brackets why it has no name. Does not throw. */
   find(address: number): KernelFunction | string {
-    const nowMs = this.nowMs()
-    this.usedMs = nowMs
-    const found = this.table?.at(address)
+    const nowMs = this.#nowMs()
+    this.#usedMs = nowMs
+    const found = this.#table?.at(address)
     if (found !== undefined) return found
-    const isFirst = this.table === undefined
-    if (isFirst || nowMs - this.readMs > this.waitMs) {
-      this.read(nowMs)
-      const again = this.table?.at(address)
-      if (!isFirst) this.waitMs = again === undefined ? Math.min(2 * this.waitMs, mostRefreshMs) : refreshMs
+    const isFirst = this.#table === undefined
+    if (isFirst || nowMs - this.#readMs > this.#waitMs) {
+      this.#read(nowMs)
+      const again = this.#table?.at(address)
+      if (!isFirst) this.#waitMs = again === undefined ? Math.min(2 * this.#waitMs, mostRefreshMs) : refreshMs
       if (again !== undefined) return again
     }
-    return this.table?.fault || reasons.kernelUnknown
+    return this.#table?.fault || reasons.kernelUnknown
   }
 
   close(): void {
-    clearInterval(this.timer)
-    this.timer = undefined
-    this.table = undefined
+    clearInterval(this.#timer)
+    this.#timer = undefined
+    this.#table = undefined
   }
 
-  private nowMs(): number {
-    return this.options.nowMs?.() ?? performance.now()
+  #nowMs(): number {
+    return this.#options.nowMs?.() ?? performance.now()
   }
 
-  private read(nowMs: number): void {
-    this.readMs = nowMs
-    this.table = undefined
-    this.table = readTable(this.options.kallsyms ?? kallsyms, this.options.modules ?? modules)
-    this.timer ??= setInterval(() => {
-      if (this.nowMs() - this.usedMs > unusedMs) this.close()
+  #read(nowMs: number): void {
+    this.#readMs = nowMs
+    this.#table = undefined
+    this.#table = readTable(this.#options.kallsyms ?? kallsyms, this.#options.modules ?? modules)
+    this.#timer ??= setInterval(() => {
+      if (this.#nowMs() - this.#usedMs > unusedMs) this.close()
     }, checkMs).unref()
   }
 }
@@ -98,43 +98,43 @@ class KernelTable {
   readonly bytes: number
   /** Why there are no symbols; '': there are. */
   readonly fault: string
-  private readonly starts: Float64Array
-  private readonly places: Uint32Array
-  private readonly names: Buffer
-  private readonly textEnd: number
-  private readonly moduleEnds: ReadonlyMap<string, number>
+  readonly #starts: Float64Array
+  readonly #places: Uint32Array
+  readonly #names: Buffer
+  readonly #textEnd: number
+  readonly #moduleEnds: ReadonlyMap<string, number>
 
   constructor(reader: KallsymsReader, fault: string, moduleEnds: ReadonlyMap<string, number>) {
     const { starts, places } = reader.sorted()
-    this.starts = starts
-    this.places = places
-    this.names = reader.names()
-    this.textEnd = reader.textEnd
-    this.moduleEnds = moduleEnds
+    this.#starts = starts
+    this.#places = places
+    this.#names = reader.names()
+    this.#textEnd = reader.textEnd
+    this.#moduleEnds = moduleEnds
     this.fault = fault
-    this.bytes = starts.byteLength + places.byteLength + this.names.length
+    this.bytes = starts.byteLength + places.byteLength + this.#names.length
   }
 
   at(address: number): KernelFunction | undefined {
     let low = 0
-    let high = this.starts.length
+    let high = this.#starts.length
     while (low < high) {
       const middle = (low + high) >>> 1
-      if ((this.starts[middle] as number) <= address) low = middle + 1
+      if ((this.#starts[middle] as number) <= address) low = middle + 1
       else high = middle
     }
-    const start = this.starts[low - 1]
+    const start = this.#starts[low - 1]
     if (start === undefined || address - start > largestFunction) return undefined
-    const place = this.places[low - 1] as number
-    const end = this.names.indexOf(10, place)
-    const [name = '', module = ''] = this.names.toString('latin1', place, end).split('\t')
-    return this.covers(module, start, address) ? { name, module } : undefined
+    const place = this.#places[low - 1] as number
+    const end = this.#names.indexOf(10, place)
+    const [name = '', module = ''] = this.#names.toString('latin1', place, end).split('\t')
+    return this.#covers(module, start, address) ? { name, module } : undefined
   }
 
   /** The last function of the kernel and of a module ends with it. */
-  private covers(module: string, start: number, address: number): boolean {
-    if (module !== '') return address < (this.moduleEnds.get(module) ?? Number.POSITIVE_INFINITY)
-    return start >= this.textEnd || address < this.textEnd
+  #covers(module: string, start: number, address: number): boolean {
+    if (module !== '') return address < (this.#moduleEnds.get(module) ?? Number.POSITIVE_INFINITY)
+    return start >= this.#textEnd || address < this.#textEnd
   }
 }
 
@@ -179,11 +179,11 @@ class KallsymsReader {
   hidden = false
   /** Where the kernel's own code ends. */
   textEnd = 0
-  private starts = new Float64Array(1024)
-  private places = new Uint32Array(1024)
-  private isGlobal = new Uint8Array(1024)
-  private text = Buffer.allocUnsafe(chunkBytes)
-  private textBytes = 0
+  #starts = new Float64Array(1024)
+  #places = new Uint32Array(1024)
+  #isGlobal = new Uint8Array(1024)
+  #text = Buffer.allocUnsafe(chunkBytes)
+  #textBytes = 0
 
   read(fd: number): void {
     const chunk = Buffer.allocUnsafe(chunkBytes)
@@ -192,7 +192,7 @@ class KallsymsReader {
       const read = readSync(fd, chunk, rest, chunk.length - rest, null)
       if (read === 0) break
       const end = rest + read
-      const used = this.take(chunk.subarray(0, end))
+      const used = this.#take(chunk.subarray(0, end))
       chunk.copyWithin(0, used, end)
       // A line that is longer than the chunk is none.
       rest = end - used === chunk.length ? 0 : end - used
@@ -200,14 +200,15 @@ class KallsymsReader {
   }
 
   names(): Buffer {
-    return Buffer.from(this.text.subarray(0, this.textBytes))
+    return Buffer.from(this.#text.subarray(0, this.#textBytes))
   }
 
   /** By address; of several at one, one that others may call too. */
   sorted(): { starts: Float64Array; places: Uint32Array } {
     const order = new Uint32Array(this.count)
     for (let i = 0; i < this.count; i++) order[i] = i
-    const { starts, isGlobal } = this
+    const starts = this.#starts
+    const isGlobal = this.#isGlobal
     order.sort(
       (a, b) =>
         (starts[a] as number) - (starts[b] as number) ||
@@ -221,22 +222,22 @@ class KallsymsReader {
     const picked = order.subarray(0, kept)
     return {
       starts: Float64Array.from(picked, index => starts[index] as number),
-      places: Uint32Array.from(picked, index => this.places[index] as number),
+      places: Uint32Array.from(picked, index => this.#places[index] as number),
     }
   }
 
   /** How many bytes whole lines have. */
-  private take(bytes: Buffer): number {
+  #take(bytes: Buffer): number {
     let at = 0
     for (;;) {
       const end = bytes.indexOf(10, at)
       if (end < 0) return at
-      this.takeLine(bytes, at, end)
+      this.#takeLine(bytes, at, end)
       at = end + 1
     }
   }
 
-  private takeLine(bytes: Buffer, from: number, to: number): void {
+  #takeLine(bytes: Buffer, from: number, to: number): void {
     let at = from
     let address = 0
     // Only the low 48 bits are kept: 12 digits.
@@ -248,41 +249,41 @@ class KallsymsReader {
     if (address === 0) this.hidden ||= isText(type)
     else if (to - name === textEndName.length && bytes.toString('latin1', name, to) === textEndName)
       this.textEnd = address
-    else if (isText(type)) this.add(address, bytes, name, to, type < 0x61)
+    else if (isText(type)) this.#add(address, bytes, name, to, type < 0x61)
   }
 
-  private add(address: number, bytes: Buffer, from: number, to: number, isGlobal: boolean): void {
+  #add(address: number, bytes: Buffer, from: number, to: number, isGlobal: boolean): void {
     const length = to - from + 1
-    if (this.count >= mostSymbols || this.textBytes + length > mostNamesBytes) return
-    if (this.count === this.starts.length) this.grow()
-    if (this.textBytes + length > this.text.length)
-      this.text = Buffer.concat([this.text, Buffer.allocUnsafe(Math.max(length, this.text.length / 2))])
-    this.starts[this.count] = address
-    this.places[this.count] = this.textBytes
-    this.isGlobal[this.count++] = isGlobal ? 1 : 0
-    bytes.copy(this.text, this.textBytes, from, to)
-    this.text[this.textBytes + length - 1] = 10
+    if (this.count >= mostSymbols || this.#textBytes + length > mostNamesBytes) return
+    if (this.count === this.#starts.length) this.#grow()
+    if (this.#textBytes + length > this.#text.length)
+      this.#text = Buffer.concat([this.#text, Buffer.allocUnsafe(Math.max(length, this.#text.length / 2))])
+    this.#starts[this.count] = address
+    this.#places[this.count] = this.#textBytes
+    this.#isGlobal[this.count++] = isGlobal ? 1 : 0
+    bytes.copy(this.#text, this.#textBytes, from, to)
+    this.#text[this.#textBytes + length - 1] = 10
     // `name\t[module]` is kept as `name\tmodule`.
-    if (bytes[to - 1] === 0x5d) this.withoutBrackets(length)
-    else this.textBytes += length
+    if (bytes[to - 1] === 0x5d) this.#withoutBrackets(length)
+    else this.#textBytes += length
   }
 
-  private withoutBrackets(length: number): void {
-    const line = this.text.toString('latin1', this.textBytes, this.textBytes + length - 2)
-    this.textBytes += this.text.write(`${line.replace('\t[', '\t')}\n`, this.textBytes, 'latin1')
+  #withoutBrackets(length: number): void {
+    const line = this.#text.toString('latin1', this.#textBytes, this.#textBytes + length - 2)
+    this.#textBytes += this.#text.write(`${line.replace('\t[', '\t')}\n`, this.#textBytes, 'latin1')
   }
 
-  private grow(): void {
+  #grow(): void {
     const room = this.count * 2
     const starts = new Float64Array(room)
     const places = new Uint32Array(room)
     const isGlobal = new Uint8Array(room)
-    starts.set(this.starts)
-    places.set(this.places)
-    isGlobal.set(this.isGlobal)
-    this.starts = starts
-    this.places = places
-    this.isGlobal = isGlobal
+    starts.set(this.#starts)
+    places.set(this.#places)
+    isGlobal.set(this.#isGlobal)
+    this.#starts = starts
+    this.#places = places
+    this.#isGlobal = isGlobal
   }
 }
 

@@ -13,106 +13,106 @@ const mostTextBytes = 8 * 1024 * 1024
  * are too many, those told first go.
  */
 export class PerfMap {
-  private count = 0
-  private starts = new Float64Array(0)
-  private sizes = new Float64Array(0)
-  private places = new Uint32Array(0)
-  private text = Buffer.alloc(0)
-  private textBytes = 0
+  #count = 0
+  #starts = new Float64Array(0)
+  #sizes = new Float64Array(0)
+  #places = new Uint32Array(0)
+  #text = Buffer.alloc(0)
+  #textBytes = 0
   /** Numbers of entries by start; undefined: not sorted since the last line. */
-  private order: Uint32Array | undefined
+  #order: Uint32Array | undefined
 
   /** Of memory. */
   get bytes(): number {
-    return this.starts.length * 24 + (this.order?.byteLength ?? 0) + this.text.length
+    return this.#starts.length * 24 + (this.#order?.byteLength ?? 0) + this.#text.length
   }
 
   clear(): void {
-    this.count = 0
-    this.textBytes = 0
-    this.order = undefined
+    this.#count = 0
+    this.#textBytes = 0
+    this.#order = undefined
   }
 
   /** Takes up whole lines. */
   add(lines: Buffer): void {
-    this.order = undefined
+    this.#order = undefined
     for (let at = 0; at < lines.length; ) {
       const end = lines.indexOf(10, at)
       if (end < 0) return
-      this.addLine(lines, at, end)
+      this.#addLine(lines, at, end)
       at = end + 1
     }
   }
 
   at(address: number): string | undefined {
-    this.order ??= this.sorted()
-    const { order } = this
+    this.#order ??= this.#sorted()
+    const order = this.#order
     let low = 0
     let high = order.length
     while (low < high) {
       const middle = (low + high) >>> 1
-      if ((this.starts[order[middle] as number] as number) <= address) low = middle + 1
+      if ((this.#starts[order[middle] as number] as number) <= address) low = middle + 1
       else high = middle
     }
     let last = -1
     for (let i = low - 1; i >= 0 && i >= low - mostNested; i--) {
       const entry = order[i] as number
-      if (entry > last && address - (this.starts[entry] as number) < (this.sizes[entry] as number))
+      if (entry > last && address - (this.#starts[entry] as number) < (this.#sizes[entry] as number))
         last = entry
     }
-    return last < 0 ? undefined : this.nameOf(last)
+    return last < 0 ? undefined : this.#nameOf(last)
   }
 
-  private nameOf(entry: number): string {
-    const start = this.places[entry] as number
-    const end = entry + 1 < this.count ? (this.places[entry + 1] as number) : this.textBytes
-    return this.text.toString('utf8', start, end)
+  #nameOf(entry: number): string {
+    const start = this.#places[entry] as number
+    const end = entry + 1 < this.#count ? (this.#places[entry + 1] as number) : this.#textBytes
+    return this.#text.toString('utf8', start, end)
   }
 
-  private sorted(): Uint32Array {
-    const order = new Uint32Array(this.count)
+  #sorted(): Uint32Array {
+    const order = new Uint32Array(this.#count)
     for (let i = 0; i < order.length; i++) order[i] = i
-    const { starts } = this
+    const starts = this.#starts
     return order.sort((a, b) => (starts[a] as number) - (starts[b] as number) || a - b)
   }
 
-  private addLine(bytes: Buffer, from: number, to: number): void {
+  #addLine(bytes: Buffer, from: number, to: number): void {
     const line = bytes.toString('latin1', from, Math.min(to, from + 40))
     const parts = /^(?:0x)?([0-9a-f]{1,12}) (?:0x)?([0-9a-f]{1,8}) (?=.)/.exec(line)
     if (parts === null) return
     const name = from + parts[0].length
     const length = Math.min(to - name, longestName)
-    if (this.count === mostEntries || this.textBytes + length > mostTextBytes) this.dropHalf()
-    this.room(length)
-    this.starts[this.count] = Number.parseInt(parts[1] as string, 16)
-    this.sizes[this.count] = Number.parseInt(parts[2] as string, 16)
-    this.places[this.count++] = this.textBytes
-    this.textBytes += bytes.copy(this.text, this.textBytes, name, name + length)
+    if (this.#count === mostEntries || this.#textBytes + length > mostTextBytes) this.#dropHalf()
+    this.#room(length)
+    this.#starts[this.#count] = Number.parseInt(parts[1] as string, 16)
+    this.#sizes[this.#count] = Number.parseInt(parts[2] as string, 16)
+    this.#places[this.#count++] = this.#textBytes
+    this.#textBytes += bytes.copy(this.#text, this.#textBytes, name, name + length)
   }
 
-  private dropHalf(): void {
-    const half = this.count >>> 1
-    const from = this.places[half] as number
-    this.starts.copyWithin(0, half, this.count)
-    this.sizes.copyWithin(0, half, this.count)
-    this.places.copyWithin(0, half, this.count)
-    this.text.copyWithin(0, from, this.textBytes)
-    this.count -= half
-    this.textBytes -= from
-    for (let i = 0; i < this.count; i++) this.places[i] = (this.places[i] as number) - from
+  #dropHalf(): void {
+    const half = this.#count >>> 1
+    const from = this.#places[half] as number
+    this.#starts.copyWithin(0, half, this.#count)
+    this.#sizes.copyWithin(0, half, this.#count)
+    this.#places.copyWithin(0, half, this.#count)
+    this.#text.copyWithin(0, from, this.#textBytes)
+    this.#count -= half
+    this.#textBytes -= from
+    for (let i = 0; i < this.#count; i++) this.#places[i] = (this.#places[i] as number) - from
   }
 
-  private room(length: number): void {
-    if (this.count === this.starts.length) {
-      const room = Math.max(firstRoom, this.count * 2)
-      this.starts = grown(this.starts, new Float64Array(room))
-      this.sizes = grown(this.sizes, new Float64Array(room))
-      this.places = grown(this.places, new Uint32Array(room))
+  #room(length: number): void {
+    if (this.#count === this.#starts.length) {
+      const room = Math.max(firstRoom, this.#count * 2)
+      this.#starts = grown(this.#starts, new Float64Array(room))
+      this.#sizes = grown(this.#sizes, new Float64Array(room))
+      this.#places = grown(this.#places, new Uint32Array(room))
     }
-    if (this.textBytes + length <= this.text.length) return
-    const text = Buffer.allocUnsafeSlow(Math.max(4096, (this.textBytes + length) * 2))
-    this.text.copy(text, 0, 0, this.textBytes)
-    this.text = text
+    if (this.#textBytes + length <= this.#text.length) return
+    const text = Buffer.allocUnsafeSlow(Math.max(4096, (this.#textBytes + length) * 2))
+    this.#text.copy(text, 0, 0, this.#textBytes)
+    this.#text = text
   }
 }
 

@@ -46,81 +46,81 @@ interface Entry {
  */
 export class PerfMaps {
   readonly losses = { refused: 0, taken: 0 }
-  private readonly entries = new Map<number, Entry>()
-  private readonly share = new FairShare(mostKeptBytes)
-  private readonly root: string
-  private readonly ownerOf: (pid: number) => Owner
+  readonly #entries = new Map<number, Entry>()
+  readonly #share = new FairShare(mostKeptBytes)
+  readonly #root: string
+  readonly #ownerOf: (pid: number) => Owner
 
   /** `root`: of the proc file system. */
   constructor(root = '/proc', ownerOf = (pid: number) => ownerOfProcess(root, pid)) {
-    this.root = root
-    this.ownerOf = ownerOf
+    this.#root = root
+    this.#ownerOf = ownerOf
   }
 
   /** Of memory. */
   get bytes(): number {
-    return this.share.used
+    return this.#share.used
   }
 
   /** What the process told of an address; undefined: nothing. Does not throw. */
   find(pid: number, address: number): string | undefined {
-    const entry = this.entry(pid)
+    const entry = this.#entry(pid)
     const nowMs = performance.now()
     if (nowMs - entry.lookedMs >= lookMs) {
       entry.lookedMs = nowMs
-      this.readOn(pid, entry)
-      this.charge(pid, entry)
+      this.#readOn(pid, entry)
+      this.#charge(pid, entry)
     }
     return entry.map.at(address)
   }
 
   /** The process ended, or runs another program now. */
   forget(pid: number): void {
-    const entry = this.entries.get(pid)
+    const entry = this.#entries.get(pid)
     if (entry === undefined) return
-    this.share.remove(entry.owner, entry.bytes)
-    this.entries.delete(pid)
+    this.#share.remove(entry.owner, entry.bytes)
+    this.#entries.delete(pid)
   }
 
   /** Memory is short: lets maps go, those of whoever has most first. Bytes that it had. */
   shed(bytes: number): number {
     const before = this.bytes
-    while (before - this.bytes < bytes && this.dropOf(this.share.richest(), undefined));
+    while (before - this.bytes < bytes && this.#dropOf(this.#share.richest(), undefined));
     return before - this.bytes
   }
 
-  private entry(pid: number): Entry {
-    const known = this.entries.get(pid)
+  #entry(pid: number): Entry {
+    const known = this.#entries.get(pid)
     if (known !== undefined) {
-      this.entries.delete(pid)
-      this.entries.set(pid, known)
+      this.#entries.delete(pid)
+      this.#entries.set(pid, known)
       return known
     }
     const entry: Entry = {
       map: new PerfMap(),
-      owner: this.ownerOf(pid),
+      owner: this.#ownerOf(pid),
       bytes: 0,
       inode: 0,
       read: 0,
       lookedMs: Number.NEGATIVE_INFINITY,
     }
-    this.entries.set(pid, entry)
-    this.charge(pid, entry)
+    this.#entries.set(pid, entry)
+    this.#charge(pid, entry)
     return entry
   }
 
   /** Counts what a map has by now; where that is too much in all, who has most gives maps up. */
-  private charge(used: number, entry: Entry): void {
+  #charge(used: number, entry: Entry): void {
     const bytes = Math.max(leastBytes, entry.map.bytes)
-    this.share.remove(entry.owner, entry.bytes)
-    this.share.add(entry.owner, bytes)
+    this.#share.remove(entry.owner, entry.bytes)
+    this.#share.add(entry.owner, bytes)
     entry.bytes = bytes
-    while (!this.share.fits(0) && this.dropOf(this.share.richest(), used)) this.losses.taken++
+    while (!this.#share.fits(0) && this.#dropOf(this.#share.richest(), used)) this.losses.taken++
   }
 
   /** Lets go of the map of an owner that was not asked for for the longest time, but one. */
-  private dropOf(owner: Owner | undefined, except: number | undefined): boolean {
-    for (const [pid, entry] of this.entries) {
+  #dropOf(owner: Owner | undefined, except: number | undefined): boolean {
+    for (const [pid, entry] of this.#entries) {
       if (pid === except || !isSameOwner(entry.owner, owner)) continue
       this.forget(pid)
       return true
@@ -129,16 +129,16 @@ export class PerfMaps {
   }
 
   /** Reads what was written since the last time. */
-  private readOn(pid: number, entry: Entry): void {
-    const fd = this.open(pid)
+  #readOn(pid: number, entry: Entry): void {
+    const fd = this.#open(pid)
     if (fd === undefined) {
       // What an ended process told still names what was seen of it. Another one of its number has told nothing.
-      if (existsSync(`${this.root}/${pid}`)) clear(entry, 0)
+      if (existsSync(`${this.#root}/${pid}`)) clear(entry, 0)
       return
     }
     try {
       const { ino, size, mtimeMs } = fstatSync(fd)
-      if (mtimeMs + clockSlackMs < this.startMs(pid)) {
+      if (mtimeMs + clockSlackMs < this.#startMs(pid)) {
         clear(entry, 0)
         return
       }
@@ -156,10 +156,10 @@ export class PerfMaps {
   }
 
   /** When the process began, as files have their times; 0: not known. */
-  private startMs(pid: number): number {
+  #startMs(pid: number): number {
     let stat: string
     try {
-      stat = readFileSync(`${this.root}/${pid}/stat`, 'latin1')
+      stat = readFileSync(`${this.#root}/${pid}/stat`, 'latin1')
     } catch {
       return 0 // It ended since.
     }
@@ -168,14 +168,14 @@ export class PerfMaps {
     return Number.isFinite(ticks) ? Date.now() - uptime() * 1000 + ticks * tickMs : 0
   }
 
-  private open(pid: number): number | undefined {
+  #open(pid: number): number | undefined {
     let directory: number | undefined
     try {
-      const owner = ownerOf(readFileSync(`${this.root}/${pid}/status`, 'latin1'))
+      const owner = ownerOf(readFileSync(`${this.#root}/${pid}/status`, 'latin1'))
       if (owner === undefined) return undefined
       // What users mounted in namespaces of their own may never answer: the way to it is looked at first, then it.
-      const home = `${this.root}/${pid}/root`
-      if (!isOfHost(this.root, pid) && mayHangAt(this.root, pid, home)) return undefined
+      const home = `${this.#root}/${pid}/root`
+      if (!isOfHost(this.#root, pid) && mayHangAt(this.#root, pid, home)) return undefined
       // A link would be followed from this process's root, not from that of the other.
       directory = openSync(`${home}/tmp`, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
       const fd = openSync(

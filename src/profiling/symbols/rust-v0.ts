@@ -41,217 +41,217 @@ class Refused extends Error {}
  * program for a small machine, which hostile names make large, so its steps, depth and text are bounded.
  */
 export class RustV0 {
-  private readonly text: string
-  private readonly longest: number
-  private at = 0
-  private written = ''
-  private skipping = 0
-  private steps = 0
-  private depth = 0
-  private lifetimes = 0
+  readonly #text: string
+  readonly #longest: number
+  #at = 0
+  #written = ''
+  #skipping = 0
+  #steps = 0
+  #depth = 0
+  #lifetimes = 0
 
   constructor(text: string, longest: number) {
-    this.text = text
-    this.longest = longest
+    this.#text = text
+    this.#longest = longest
   }
 
   /** Undefined: it is no such name. */
   name(): string | undefined {
     try {
-      this.path(true)
+      this.#path(true)
       // The crate that the function was made for.
-      if (this.at < this.text.length) this.skip(() => this.path(false))
+      if (this.#at < this.#text.length) this.#skip(() => this.#path(false))
     } catch (error) {
       if (error instanceof Refused) return undefined
       throw error
     }
-    return this.at === this.text.length ? this.written : undefined
+    return this.#at === this.#text.length ? this.#written : undefined
   }
 
   /** `inValue`: generics are written `::<…>`. */
-  private path(inValue: boolean): void {
-    this.enter()
-    const tag = this.next()
+  #path(inValue: boolean): void {
+    this.#enter()
+    const tag = this.#next()
     if (tag === 'C') {
-      this.disambiguator()
-      this.write(this.identifier())
-    } else if (tag === 'N') this.nested(inValue)
-    else if (tag === 'M' || tag === 'X' || tag === 'Y') this.member(tag)
+      this.#disambiguator()
+      this.#write(this.#identifier())
+    } else if (tag === 'N') this.#nested(inValue)
+    else if (tag === 'M' || tag === 'X' || tag === 'Y') this.#member(tag)
     else if (tag === 'I') {
-      this.openGenerics(inValue)
-      this.write('>')
-    } else if (tag === 'B') this.reference(() => this.path(inValue))
+      this.#openGenerics(inValue)
+      this.#write('>')
+    } else if (tag === 'B') this.#reference(() => this.#path(inValue))
     else throw new Refused()
-    this.depth--
+    this.#depth--
   }
 
-  private nested(inValue: boolean): void {
-    const namespace = this.next()
+  #nested(inValue: boolean): void {
+    const namespace = this.#next()
     if (!/[A-Za-z]/.test(namespace)) throw new Refused()
-    this.path(inValue)
-    const number = this.disambiguator()
-    const name = this.identifier()
+    this.#path(inValue)
+    const number = this.#disambiguator()
+    const name = this.#identifier()
     if (/[A-Z]/.test(namespace)) {
       const kind = namespaces[namespace] ?? namespace
-      this.write(`::{${kind}${name === '' ? '' : `:${name}`}#${number}}`)
-    } else if (name !== '') this.write(`::${name}`)
+      this.#write(`::{${kind}${name === '' ? '' : `:${name}`}#${number}}`)
+    } else if (name !== '') this.#write(`::${name}`)
   }
 
   /** Of an inherent implementation, one of a trait, or a trait's own. */
-  private member(tag: 'M' | 'X' | 'Y'): void {
+  #member(tag: 'M' | 'X' | 'Y'): void {
     if (tag !== 'Y') {
-      this.disambiguator()
-      this.skip(() => this.path(false))
+      this.#disambiguator()
+      this.#skip(() => this.#path(false))
     }
-    this.write('<')
-    this.type()
+    this.#write('<')
+    this.#type()
     if (tag !== 'M') {
-      this.write(' as ')
-      this.path(false)
+      this.#write(' as ')
+      this.#path(false)
     }
-    this.write('>')
+    this.#write('>')
   }
 
-  private openGenerics(inValue: boolean): void {
-    this.path(inValue)
-    this.write(inValue ? '::<' : '<')
-    this.list(() => this.generic())
+  #openGenerics(inValue: boolean): void {
+    this.#path(inValue)
+    this.#write(inValue ? '::<' : '<')
+    this.#list(() => this.#generic())
   }
 
-  private generic(): void {
-    if (this.take('L')) this.lifetime(this.base62())
-    else if (this.take('K')) this.constant()
-    else this.type()
+  #generic(): void {
+    if (this.#take('L')) this.#lifetime(this.#base62())
+    else if (this.#take('K')) this.#constant()
+    else this.#type()
   }
 
-  private type(): void {
-    this.enter()
-    const tag = this.next()
+  #type(): void {
+    this.#enter()
+    const tag = this.#next()
     const basic = basicTypes[tag]
-    if (basic !== undefined) this.write(basic)
-    else if (tag === 'R' || tag === 'Q') this.borrow(tag)
+    if (basic !== undefined) this.#write(basic)
+    else if (tag === 'R' || tag === 'Q') this.#borrow(tag)
     else if (tag === 'P' || tag === 'O') {
-      this.write(tag === 'P' ? '*const ' : '*mut ')
-      this.type()
-    } else if (tag === 'A' || tag === 'S') this.array(tag)
-    else if (tag === 'T') this.tuple()
-    else if (tag === 'F') this.binder(() => this.signature())
-    else if (tag === 'D') this.dynamic()
-    else if (tag === 'B') this.reference(() => this.type())
+      this.#write(tag === 'P' ? '*const ' : '*mut ')
+      this.#type()
+    } else if (tag === 'A' || tag === 'S') this.#array(tag)
+    else if (tag === 'T') this.#tuple()
+    else if (tag === 'F') this.#binder(() => this.#signature())
+    else if (tag === 'D') this.#dynamic()
+    else if (tag === 'B') this.#reference(() => this.#type())
     else {
-      this.at--
-      this.path(false)
+      this.#at--
+      this.#path(false)
     }
-    this.depth--
+    this.#depth--
   }
 
-  private borrow(tag: 'R' | 'Q'): void {
-    this.write('&')
-    const lifetime = this.take('L') ? this.base62() : 0
+  #borrow(tag: 'R' | 'Q'): void {
+    this.#write('&')
+    const lifetime = this.#take('L') ? this.#base62() : 0
     if (lifetime > 0) {
-      this.lifetime(lifetime)
-      this.write(' ')
+      this.#lifetime(lifetime)
+      this.#write(' ')
     }
-    if (tag === 'Q') this.write('mut ')
-    this.type()
+    if (tag === 'Q') this.#write('mut ')
+    this.#type()
   }
 
-  private array(tag: 'A' | 'S'): void {
-    this.write('[')
-    this.type()
+  #array(tag: 'A' | 'S'): void {
+    this.#write('[')
+    this.#type()
     if (tag === 'A') {
-      this.write('; ')
-      this.constant()
+      this.#write('; ')
+      this.#constant()
     }
-    this.write(']')
+    this.#write(']')
   }
 
-  private tuple(): void {
-    this.write('(')
-    if (this.list(() => this.type()) === 1) this.write(',')
-    this.write(')')
+  #tuple(): void {
+    this.#write('(')
+    if (this.#list(() => this.#type()) === 1) this.#write(',')
+    this.#write(')')
   }
 
-  private signature(): void {
-    if (this.take('U')) this.write('unsafe ')
-    if (this.take('K')) {
-      const abi = this.take('C') ? 'C' : this.identifier().replaceAll('_', '-')
-      this.write(`extern "${abi}" `)
+  #signature(): void {
+    if (this.#take('U')) this.#write('unsafe ')
+    if (this.#take('K')) {
+      const abi = this.#take('C') ? 'C' : this.#identifier().replaceAll('_', '-')
+      this.#write(`extern "${abi}" `)
     }
-    this.write('fn(')
-    this.list(() => this.type())
-    this.write(')')
-    if (this.take('u')) return
-    this.write(' -> ')
-    this.type()
+    this.#write('fn(')
+    this.#list(() => this.#type())
+    this.#write(')')
+    if (this.#take('u')) return
+    this.#write(' -> ')
+    this.#type()
   }
 
-  private dynamic(): void {
-    this.write('dyn ')
-    this.binder(() => this.list(() => this.dynamicTrait(), ' + '))
-    if (!this.take('L')) throw new Refused()
-    const lifetime = this.base62()
+  #dynamic(): void {
+    this.#write('dyn ')
+    this.#binder(() => this.#list(() => this.#dynamicTrait(), ' + '))
+    if (!this.#take('L')) throw new Refused()
+    const lifetime = this.#base62()
     if (lifetime > 0) {
-      this.write(' + ')
-      this.lifetime(lifetime)
+      this.#write(' + ')
+      this.#lifetime(lifetime)
     }
   }
 
   /** Associated types stand among the generics of the trait. */
-  private dynamicTrait(): void {
-    let open = this.openPath()
-    while (this.take('p')) {
-      this.write(open ? ', ' : '<')
+  #dynamicTrait(): void {
+    let open = this.#openPath()
+    while (this.#take('p')) {
+      this.#write(open ? ', ' : '<')
       open = true
-      this.write(`${this.identifier()} = `)
-      this.type()
+      this.#write(`${this.#identifier()} = `)
+      this.#type()
     }
-    if (open) this.write('>')
+    if (open) this.#write('>')
   }
 
   /** Writes a path; true: without the bracket that closes its generics. */
-  private openPath(): boolean {
-    if (this.take('B')) {
+  #openPath(): boolean {
+    if (this.#take('B')) {
       let open = false
-      this.reference(() => {
-        open = this.openPath()
+      this.#reference(() => {
+        open = this.#openPath()
       })
       return open
     }
-    if (this.take('I')) {
-      this.openGenerics(false)
+    if (this.#take('I')) {
+      this.#openGenerics(false)
       return true
     }
-    this.path(false)
+    this.#path(false)
     return false
   }
 
-  private constant(): void {
-    this.enter()
-    const tag = this.next()
-    if (tag === 'B') this.reference(() => this.constant())
-    else if (tag === 'p') this.write('_')
-    else if (unsignedTypes.includes(tag)) this.write(this.number())
-    else if (signedTypes.includes(tag)) this.write((this.take('n') ? '-' : '') + this.number())
-    else if (tag === 'b') this.write(this.truth())
-    else if (tag === 'c') this.write(this.character())
+  #constant(): void {
+    this.#enter()
+    const tag = this.#next()
+    if (tag === 'B') this.#reference(() => this.#constant())
+    else if (tag === 'p') this.#write('_')
+    else if (unsignedTypes.includes(tag)) this.#write(this.#number())
+    else if (signedTypes.includes(tag)) this.#write((this.#take('n') ? '-' : '') + this.#number())
+    else if (tag === 'b') this.#write(this.#truth())
+    else if (tag === 'c') this.#write(this.#character())
     else throw new Refused()
-    this.depth--
+    this.#depth--
   }
 
-  private number(): string {
-    const digits = this.hexadecimal()
+  #number(): string {
+    const digits = this.#hexadecimal()
     return digits.length > 16 ? `0x${digits}` : BigInt(`0x${digits || '0'}`).toString()
   }
 
-  private truth(): string {
-    const digits = this.hexadecimal()
+  #truth(): string {
+    const digits = this.#hexadecimal()
     if (digits !== '' && digits !== '1') throw new Refused()
     return digits === '1' ? 'true' : 'false'
   }
 
-  private character(): string {
-    const code = Number.parseInt(this.hexadecimal() || '0', 16)
+  #character(): string {
+    const code = Number.parseInt(this.#hexadecimal() || '0', 16)
     if (!(code <= 0x10ffff) || (code >= 0xd800 && code <= 0xdfff)) throw new Refused()
     const named = { 9: '\\t', 10: '\\n', 13: '\\r', 39: "\\'", 92: '\\\\' }[code]
     const isPlain = code >= 0x20 && code < 0x7f
@@ -259,125 +259,125 @@ export class RustV0 {
   }
 
   /** Without leading zeros. */
-  private hexadecimal(): string {
-    const start = this.at
-    while (/[0-9a-f]/.test(this.text[this.at] ?? '')) this.at++
-    const digits = this.text.slice(start, this.at)
-    if (!this.take('_')) throw new Refused()
+  #hexadecimal(): string {
+    const start = this.#at
+    while (/[0-9a-f]/.test(this.#text[this.#at] ?? '')) this.#at++
+    const digits = this.#text.slice(start, this.#at)
+    if (!this.#take('_')) throw new Refused()
     return digits.replace(/^0+/, '')
   }
 
-  private binder(content: () => void): void {
-    const count = this.take('G') ? this.base62() + 1 : 0
+  #binder(content: () => void): void {
+    const count = this.#take('G') ? this.#base62() + 1 : 0
     if (count > mostLifetimes) throw new Refused()
-    const before = this.lifetimes
+    const before = this.#lifetimes
     if (count > 0) {
-      this.write('for<')
+      this.#write('for<')
       for (let i = 0; i < count; i++) {
-        if (i > 0) this.write(', ')
-        this.lifetimes++
-        this.lifetime(1)
+        if (i > 0) this.#write(', ')
+        this.#lifetimes++
+        this.#lifetime(1)
       }
-      this.write('> ')
+      this.#write('> ')
     }
     content()
-    this.lifetimes = before
+    this.#lifetimes = before
   }
 
   /** 0: it is not told; 1: the last that was bound. */
-  private lifetime(index: number): void {
+  #lifetime(index: number): void {
     if (index === 0) {
-      this.write("'_")
+      this.#write("'_")
       return
     }
-    const depth = this.lifetimes - index
+    const depth = this.#lifetimes - index
     // In what is skipped, references may have left out the binder.
     if (depth < 0) throw new Refused()
-    this.write(depth < 26 ? `'${String.fromCharCode(97 + depth)}` : `'_${depth}`)
+    this.#write(depth < 26 ? `'${String.fromCharCode(97 + depth)}` : `'_${depth}`)
   }
 
   /** Elements up to an `E`; how many there were. */
-  private list(element: () => void, between = ', '): number {
+  #list(element: () => void, between = ', '): number {
     let count = 0
-    while (!this.take('E')) {
-      if (count++ > 0) this.write(between)
+    while (!this.#take('E')) {
+      if (count++ > 0) this.#write(between)
       element()
     }
     return count
   }
 
   /** Reads again what stood before. */
-  private reference(read: () => void): void {
-    const from = this.at - 1
-    const to = this.base62()
+  #reference(read: () => void): void {
+    const from = this.#at - 1
+    const to = this.#base62()
     if (to >= from) throw new Refused()
-    if (this.skipping > 0) return
-    const after = this.at
-    this.at = to
-    this.enter()
+    if (this.#skipping > 0) return
+    const after = this.#at
+    this.#at = to
+    this.#enter()
     read()
-    this.depth--
-    this.at = after
+    this.#depth--
+    this.#at = after
   }
 
-  private skip(read: () => void): void {
-    this.skipping++
+  #skip(read: () => void): void {
+    this.#skipping++
     read()
-    this.skipping--
+    this.#skipping--
   }
 
-  private identifier(): string {
-    const isPunycode = this.take('u')
-    const digits = /^(0|[1-9][0-9]{0,3})/.exec(this.text.slice(this.at, this.at + 4))?.[0]
+  #identifier(): string {
+    const isPunycode = this.#take('u')
+    const digits = /^(0|[1-9][0-9]{0,3})/.exec(this.#text.slice(this.#at, this.#at + 4))?.[0]
     if (digits === undefined) throw new Refused()
-    this.at += digits.length
-    this.take('_')
-    const end = this.at + Number(digits)
-    if (end > this.text.length) throw new Refused()
-    const bytes = this.text.slice(this.at, end)
-    this.at = end
+    this.#at += digits.length
+    this.#take('_')
+    const end = this.#at + Number(digits)
+    if (end > this.#text.length) throw new Refused()
+    const bytes = this.#text.slice(this.#at, end)
+    this.#at = end
     if (!isPunycode) return bytes
     const name = punycoded(bytes)
     if (name === undefined) throw new Refused()
     return name
   }
 
-  private disambiguator(): number {
-    return this.take('s') ? this.base62() + 1 : 0
+  #disambiguator(): number {
+    return this.#take('s') ? this.#base62() + 1 : 0
   }
 
   /** Inexact beyond 2^53, where hashes are, of which nothing is written. */
-  private base62(): number {
+  #base62(): number {
     let value = 0
     let digits = 0
-    for (; !this.take('_'); digits++) {
-      const digit = '0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ'.indexOf(this.next())
+    for (; !this.#take('_'); digits++) {
+      const digit = '0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ'.indexOf(this.#next())
       if (digit < 0 || digits > 12) throw new Refused()
       value = value * 62 + digit
     }
     return digits === 0 ? 0 : value + 1
   }
 
-  private next(): string {
-    const character = this.text[this.at]
+  #next(): string {
+    const character = this.#text[this.#at]
     if (character === undefined) throw new Refused()
-    this.at++
+    this.#at++
     return character
   }
 
-  private take(character: string): boolean {
-    if (this.text[this.at] !== character) return false
-    this.at++
+  #take(character: string): boolean {
+    if (this.#text[this.#at] !== character) return false
+    this.#at++
     return true
   }
 
-  private enter(): void {
-    if (++this.steps > mostSteps || ++this.depth > mostDepth) throw new Refused()
+  #enter(): void {
+    if (++this.#steps > mostSteps || ++this.#depth > mostDepth) throw new Refused()
   }
 
-  private write(text: string): void {
-    if (this.skipping > 0) return
-    if (this.written.length + text.length > this.longest) throw new Refused()
-    this.written += text
+  #write(text: string): void {
+    if (this.#skipping > 0) return
+    if (this.#written.length + text.length > this.#longest) throw new Refused()
+    this.#written += text
   }
 }

@@ -47,21 +47,21 @@ export class SymbolCache {
   /** Of memory that the tables take. */
   bytes = 0
   readonly losses = { refused: 0, taken: 0 }
-  private share: FairShare
-  private options: SymbolCacheOptions
-  private readonly decoder: Decoder | undefined
-  private readonly entries = new Map<number, Entry>()
+  #share: FairShare
+  #options: SymbolCacheOptions
+  readonly #decoder: Decoder | undefined
+  readonly #entries = new Map<number, Entry>()
   /** Of the files without a build id that each number stood for first, also of those that are closed. */
-  private readonly hashes = new Map<number, string>()
+  readonly #hashes = new Map<number, string>()
 
   constructor(options: SymbolCacheOptions, decoder?: Decoder) {
-    this.options = options
-    this.share = new FairShare(options.cacheBytes)
-    this.decoder = decoder
+    this.#options = options
+    this.#share = new FairShare(options.cacheBytes)
+    this.#decoder = decoder
   }
 
   get files(): number {
-    return this.entries.size
+    return this.#entries.size
   }
 
   /**
@@ -74,77 +74,77 @@ export class SymbolCache {
     source: () => string | undefined,
     ownerOf: () => Owner = () => nobody,
   ): FileSymbols | string {
-    const known = this.entries.get(id)
+    const known = this.#entries.get(id)
     if (known) {
       known.usedMs = performance.now()
-      this.entries.delete(id)
-      this.entries.set(id, known)
+      this.#entries.delete(id)
+      this.#entries.set(id, known)
       return known.symbols
     }
-    const entry = this.opened(file, source, this.hashes.get(id))
+    const entry = this.#opened(file, source, this.#hashes.get(id))
     if (typeof entry === 'string') return entry
-    if (file.buildId === '') this.hashes.set(id, entry.hash)
-    this.entries.set(id, entry)
+    if (file.buildId === '') this.#hashes.set(id, entry.hash)
+    this.#entries.set(id, entry)
     this.bytes += entry.symbols.bytes
     entry.owner = ownerOf()
-    entry.share = Math.max(entry.symbols.bytes, Math.ceil(this.options.cacheBytes / mostFiles))
-    this.share.add(entry.owner, entry.share)
-    while (!this.share.fits(0) && this.dropOf(this.share.richest(), id)) this.losses.taken++
+    entry.share = Math.max(entry.symbols.bytes, Math.ceil(this.#options.cacheBytes / mostFiles))
+    this.#share.add(entry.owner, entry.share)
+    while (!this.#share.fits(0) && this.#dropOf(this.#share.richest(), id)) this.losses.taken++
     return entry.symbols
   }
 
   /** What is kept was read by other options. */
   configure(options: SymbolCacheOptions): void {
-    this.options = options
+    this.#options = options
     this.close()
-    this.share = new FairShare(options.cacheBytes)
+    this.#share = new FairShare(options.cacheBytes)
   }
 
   /** The number stands for no file any more. */
   forget(id: number): void {
-    this.hashes.delete(id)
-    this.drop(id)
+    this.#hashes.delete(id)
+    this.#drop(id)
   }
 
-  private drop(id: number): void {
-    const entry = this.entries.get(id)
+  #drop(id: number): void {
+    const entry = this.#entries.get(id)
     if (entry === undefined) return
-    this.entries.delete(id)
+    this.#entries.delete(id)
     this.bytes -= entry.symbols.bytes
-    this.share.remove(entry.owner, entry.share)
+    this.#share.remove(entry.owner, entry.share)
     entry.symbols.close()
     closeSync(entry.fd)
   }
 
   /** Closes all. It can be used again. */
   close(): void {
-    for (const id of this.entries.keys()) this.drop(id)
+    for (const id of this.#entries.keys()) this.#drop(id)
   }
 
   /** Closes files that were not asked for in the last minute. */
   closeIdle(): void {
     const now = performance.now()
-    for (const [id, { usedMs }] of this.entries) if (now - usedMs > idleMs) this.drop(id)
+    for (const [id, { usedMs }] of this.#entries) if (now - usedMs > idleMs) this.#drop(id)
   }
 
   /** Memory is short: lets tables go, those of whoever has most first. Bytes that they had. */
   shed(bytes: number): number {
     const before = this.bytes
-    while (before - this.bytes < bytes && this.dropOf(this.share.richest(), undefined));
+    while (before - this.bytes < bytes && this.#dropOf(this.#share.richest(), undefined));
     return before - this.bytes
   }
 
   /** Lets go of the file of an owner that was not asked for for the longest time, but one. */
-  private dropOf(owner: Owner | undefined, except: number | undefined): boolean {
-    for (const [id, entry] of this.entries) {
+  #dropOf(owner: Owner | undefined, except: number | undefined): boolean {
+    for (const [id, entry] of this.#entries) {
       if (id === except || !isSameOwner(entry.owner, owner)) continue
-      this.drop(id)
+      this.#drop(id)
       return true
     }
     return false
   }
 
-  private opened(
+  #opened(
     { path, buildId }: WantedFile,
     source: () => string | undefined,
     hash: string | undefined,
@@ -160,14 +160,14 @@ export class SymbolCache {
     }
     try {
       const elf = ElfFile.of(fd)
-      const { decoder } = this
+      const decoder = this.#decoder
       const unpack =
         decoder && ((bytes: Uint8Array, most: number) => decoder.unpack(bytes, most, originOf(fd)))
       const isSame = elf.buildId === buildId && (hash === undefined || elf.htlHash() === hash)
       if (isSame)
         return {
           fd,
-          symbols: FileSymbols.of(elf, path, this.options, unpack),
+          symbols: FileSymbols.of(elf, path, this.#options, unpack),
           hash: buildId === '' ? elf.htlHash() : '',
           usedMs: performance.now(),
           owner: nobody,

@@ -57,11 +57,11 @@ interface NameTable {
 export class SymbolTable {
   /** Of what is kept. */
   readonly bytes: number
-  private readonly names: readonly NameTable[]
-  private readonly starts: Uint32Array
-  private readonly sizes: Uint32Array
-  private readonly places: Uint32Array
-  private readonly buffer = Buffer.allocUnsafe(usualName)
+  readonly #names: readonly NameTable[]
+  readonly #starts: Uint32Array
+  readonly #sizes: Uint32Array
+  readonly #places: Uint32Array
+  readonly #buffer = Buffer.allocUnsafe(usualName)
 
   /**
    * `sources` in the order in which they are believed. `labels`: symbols without a size are taken too, which tell
@@ -70,52 +70,52 @@ export class SymbolTable {
   constructor(program: ElfFile, sources: readonly SymbolSource[], labels: boolean) {
     const reader = new SymbolReader(program, labels)
     for (const source of sources.slice(0, mostTables)) reader.read(source)
-    this.names = reader.names
+    this.#names = reader.names
     const { starts, sizes, places } = reader.sorted()
-    this.starts = starts
-    this.sizes = sizes
-    this.places = places
+    this.#starts = starts
+    this.#sizes = sizes
+    this.#places = places
     this.bytes = starts.byteLength + sizes.byteLength + places.byteLength + usualName
   }
 
   get count(): number {
-    return this.starts.length
+    return this.#starts.length
   }
 
   /** The function that covers a place in the file; undefined where none does. Throws `ElfError`. */
   at(offset: number): FoundSymbol | undefined {
-    const index = this.covering(offset)
+    const index = this.#covering(offset)
     if (index < 0) return undefined
-    const symbol = this.bestName(index, offset)
-    return symbol === '' ? undefined : { symbol, start: this.starts[index] as number }
+    const symbol = this.#bestName(index, offset)
+    return symbol === '' ? undefined : { symbol, start: this.#starts[index] as number }
   }
 
   /** Labels without a size hold up to the next symbol, where no function around them covers the place. */
-  private covering(offset: number): number {
-    const last = lastAtMost(this.starts, offset)
+  #covering(offset: number): number {
+    const last = lastAtMost(this.#starts, offset)
     for (let i = last; i >= 0 && i > last - mostNested; i--)
-      if (offset - (this.starts[i] as number) < (this.sizes[i] as number)) return i
-    return this.sizes[last] === 0 ? last : -1
+      if (offset - (this.#starts[i] as number) < (this.#sizes[i] as number)) return i
+    return this.#sizes[last] === 0 ? last : -1
   }
 
   /** Of names for one place, which stand beside each other, the one that people would write. */
-  private bestName(index: number, offset: number): string {
-    const start = this.starts[index] as number
-    const isLabel = this.sizes[index] === 0
-    let best = this.name(this.places[index] as number)
-    for (let i = index - 1; i > index - mostAliases && this.starts[i] === start; i--) {
-      if (!isLabel && offset - start >= (this.sizes[i] as number)) continue
-      const other = this.name(this.places[i] as number)
+  #bestName(index: number, offset: number): string {
+    const start = this.#starts[index] as number
+    const isLabel = this.#sizes[index] === 0
+    let best = this.#name(this.#places[index] as number)
+    for (let i = index - 1; i > index - mostAliases && this.#starts[i] === start; i--) {
+      if (!isLabel && offset - start >= (this.#sizes[i] as number)) continue
+      const other = this.#name(this.#places[i] as number)
       if (underscores(other) <= underscores(best)) best = other
     }
     return best
   }
 
-  private name(place: number): string {
-    const table = this.names[place % mostTables]
+  #name(place: number): string {
+    const table = this.#names[place % mostTables]
     if (table === undefined) return ''
     const at = Math.floor(place / mostTables)
-    return nameAt(table, at, this.buffer) ?? nameAt(table, at, Buffer.allocUnsafe(longestName)) ?? ''
+    return nameAt(table, at, this.#buffer) ?? nameAt(table, at, Buffer.allocUnsafe(longestName)) ?? ''
   }
 }
 
@@ -150,20 +150,20 @@ function lastAtMost(array: Uint32Array, value: number): number {
 /** Takes up the functions of tables, and puts them into order. */
 class SymbolReader {
   readonly names: NameTable[] = []
-  private readonly code: readonly Segment[]
-  private starts = new Uint32Array(1024)
-  private sizes = new Uint32Array(1024)
-  private places = new Uint32Array(1024)
-  private ranks = new Uint8Array(1024)
-  private count = 0
-  private readonly labels: boolean
-  private window: Buffer = Buffer.alloc(0)
-  private windowStart = 0
-  private windows = 0
+  readonly #code: readonly Segment[]
+  #starts = new Uint32Array(1024)
+  #sizes = new Uint32Array(1024)
+  #places = new Uint32Array(1024)
+  #ranks = new Uint8Array(1024)
+  #count = 0
+  readonly #labels: boolean
+  #window: Buffer = Buffer.alloc(0)
+  #windowStart = 0
+  #windows = 0
 
   constructor(program: ElfFile, labels: boolean) {
-    this.code = program.segments.filter(isCode)
-    this.labels = labels
+    this.#code = program.segments.filter(isCode)
+    this.#labels = labels
   }
 
   read({ elf, section }: SymbolSource): void {
@@ -173,18 +173,18 @@ class SymbolReader {
     if (section.size > mostTableBytes)
       throw new ElfError(`its table of symbols has more than ${mostTableBytes} bytes`)
     const table = this.names.length
-    this.window = Buffer.alloc(0)
+    this.#window = Buffer.alloc(0)
     this.names.push({ elf, offset: names.offset, size: names.size })
     const end = section.size - (section.size % entryBytes)
     const chunk = Buffer.allocUnsafe(Math.min(chunkBytes, end))
     for (let at = 0; at < end; at += chunk.length) {
       const bytes = chunk.subarray(0, Math.min(chunk.length, end - at))
       elf.readInto(bytes, section.offset + at)
-      this.take(bytes, table, names.size)
+      this.#take(bytes, table, names.size)
     }
   }
 
-  private take(bytes: Buffer, table: number, namesSize: number): void {
+  #take(bytes: Buffer, table: number, namesSize: number): void {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     for (let at = 0; at + entryBytes <= bytes.length; at += entryBytes) {
       const info = view.getUint8(at + 4)
@@ -195,19 +195,19 @@ class SymbolReader {
       if (section === undefinedSection || section === absoluteSection || name === 0 || name >= namesSize)
         continue
       const address = view.getUint32(at + 8, true) + view.getUint32(at + 12, true) * 2 ** 32
-      const offset = this.offsetOf(address)
+      const offset = this.#offsetOf(address)
       if (offset < 0 || offset >= mostOffset) continue
       const size = view.getUint32(at + 20, true) === 0 ? view.getUint32(at + 16, true) : 0xffff_ffff
-      if (size === 0 && !this.labels) continue
-      if (type === symbolType.none && this.isMark(table, name)) continue
-      this.add(offset, size, name * mostTables + table, rankOf(type, info >> 4, size, table))
+      if (size === 0 && !this.#labels) continue
+      if (type === symbolType.none && this.#isMark(table, name)) continue
+      this.#add(offset, size, name * mostTables + table, rankOf(type, info >> 4, size, table))
     }
   }
 
   /** Where code of the program stands in its file; -1: it is none. */
-  private offsetOf(address: number): number {
-    for (let i = 0; i < this.code.length; i++) {
-      const segment = this.code[i] as Segment
+  #offsetOf(address: number): number {
+    for (let i = 0; i < this.#code.length; i++) {
+      const segment = this.#code[i] as Segment
       const into = address - segment.address
       if (into >= 0 && into < segment.fileSize) return segment.offset + into
     }
@@ -215,76 +215,76 @@ class SymbolReader {
   }
 
   /** Marks of the assembler that say what follows are no names (ELF for the Arm architecture: `$x`, `$d`). */
-  private isMark(table: number, name: number): boolean {
+  #isMark(table: number, name: number): boolean {
     const names = this.names[table] as NameTable
     if (name + 2 > names.size) return true
-    const into = name - this.windowStart
-    if (into < 0 || into + 2 > this.window.length) {
-      this.windowStart = name
-      const length = this.windows++ < mostWindows ? windowBytes : shortWindowBytes
-      this.window = names.elf.read(names.offset + name, Math.min(length, names.size - name))
-      return this.isMark(table, name)
+    const into = name - this.#windowStart
+    if (into < 0 || into + 2 > this.#window.length) {
+      this.#windowStart = name
+      const length = this.#windows++ < mostWindows ? windowBytes : shortWindowBytes
+      this.#window = names.elf.read(names.offset + name, Math.min(length, names.size - name))
+      return this.#isMark(table, name)
     }
-    return this.window[into] === 0x24 || (this.window[into] === 0x2e && this.window[into + 1] === 0x4c)
+    return this.#window[into] === 0x24 || (this.#window[into] === 0x2e && this.#window[into + 1] === 0x4c)
   }
 
-  private add(start: number, size: number, place: number, rank: number): void {
-    if (this.count >= mostSymbols) throw new ElfError(`it has more than ${mostSymbols} symbols`)
-    if (this.count === this.starts.length) this.grow()
-    this.starts[this.count] = start
-    this.sizes[this.count] = size
-    this.places[this.count] = place
-    this.ranks[this.count++] = rank
+  #add(start: number, size: number, place: number, rank: number): void {
+    if (this.#count >= mostSymbols) throw new ElfError(`it has more than ${mostSymbols} symbols`)
+    if (this.#count === this.#starts.length) this.#grow()
+    this.#starts[this.#count] = start
+    this.#sizes[this.#count] = size
+    this.#places[this.#count] = place
+    this.#ranks[this.#count++] = rank
   }
 
-  private grow(): void {
-    const room = this.count * 2
-    this.starts = grown(this.starts, new Uint32Array(room))
-    this.sizes = grown(this.sizes, new Uint32Array(room))
-    this.places = grown(this.places, new Uint32Array(room))
-    this.ranks = grown(this.ranks, new Uint8Array(room))
+  #grow(): void {
+    const room = this.#count * 2
+    this.#starts = grown(this.#starts, new Uint32Array(room))
+    this.#sizes = grown(this.#sizes, new Uint32Array(room))
+    this.#places = grown(this.#places, new Uint32Array(room))
+    this.#ranks = grown(this.#ranks, new Uint8Array(room))
   }
 
   /** By start, the best of one start first; what is no better than another of the same start goes. */
   sorted(): { starts: Uint32Array; sizes: Uint32Array; places: Uint32Array } {
-    const order = this.order()
-    const kept = this.unique(order)
+    const order = this.#order()
+    const kept = this.#unique(order)
     const pick = (from: Uint32Array) => {
       const to = new Uint32Array(kept)
       for (let i = 0; i < kept; i++) to[i] = from[order[i] as number] as number
       return to
     }
-    return { starts: pick(this.starts), sizes: pick(this.sizes), places: pick(this.places) }
+    return { starts: pick(this.#starts), sizes: pick(this.#sizes), places: pick(this.#places) }
   }
 
   /** Numbers of symbols. Doubles are sorted without a call for each comparison. */
-  private order(): Uint32Array {
-    const keys = new Float64Array(this.count)
-    for (let i = 0; i < this.count; i++) keys[i] = (this.starts[i] as number) * mostSymbols + i
+  #order(): Uint32Array {
+    const keys = new Float64Array(this.#count)
+    for (let i = 0; i < this.#count; i++) keys[i] = (this.#starts[i] as number) * mostSymbols + i
     keys.sort()
     return Uint32Array.from(keys, key => key % mostSymbols)
   }
 
   /** Moves what is kept to the front of `order`; how many that are. */
-  private unique(order: Uint32Array): number {
+  #unique(order: Uint32Array): number {
     let kept = 0
     for (let from = 0; from < order.length; ) {
-      const start = this.starts[order[from] as number]
+      const start = this.#starts[order[from] as number]
       let to = from + 1
-      while (to < order.length && this.starts[order[to] as number] === start) to++
-      kept = this.keepBest(order, from, to, kept)
+      while (to < order.length && this.#starts[order[to] as number] === start) to++
+      kept = this.#keepBest(order, from, to, kept)
       from = to
     }
     return kept
   }
 
-  private keepBest(order: Uint32Array, from: number, to: number, kept: number): number {
+  #keepBest(order: Uint32Array, from: number, to: number, kept: number): number {
     if (to - from > 1) {
-      const best = this.bestRank(order, from, to)
+      const best = this.#bestRank(order, from, to)
       let room = mostAliases
       let next = kept
       for (let i = from; i < to && room > 0; i++) {
-        if (this.ranks[order[i] as number] !== best) continue
+        if (this.#ranks[order[i] as number] !== best) continue
         order[next++] = order[i] as number
         room--
       }
@@ -294,9 +294,9 @@ class SymbolReader {
     return kept + 1
   }
 
-  private bestRank(order: Uint32Array, from: number, to: number): number {
+  #bestRank(order: Uint32Array, from: number, to: number): number {
     let best = 0
-    for (let i = from; i < to; i++) best = Math.max(best, this.ranks[order[i] as number] as number)
+    for (let i = from; i < to; i++) best = Math.max(best, this.#ranks[order[i] as number] as number)
     return best
   }
 }

@@ -68,11 +68,11 @@ export class Channel {
   acknowledges = false
   /** basic.consume without its answer whose tag the server makes up. */
   readonly consumes: Consumer[] = []
-  private consumers: BoundedMap<string, Consumer> | undefined
-  private readonly tally: Tally
+  #consumers: BoundedMap<string, Consumer> | undefined
+  readonly #tally: Tally
 
   constructor(tally: Tally) {
-    this.tally = tally
+    this.#tally = tally
     this.published = new RisingRequests(mostWaiting, tally)
     this.delivered = new RisingRequests(mostWaiting, tally)
     this.gets = new RequestsInFlight(mostAsked, tally)
@@ -81,49 +81,49 @@ export class Channel {
 
   /** Nothing of it is kept any more. */
   clear(): void {
-    this.tally.bytes -= channelBytes
+    this.#tally.bytes -= channelBytes
     this.published.clear()
     this.delivered.clear()
     this.gets.clear()
-    this.consumers?.forEach((consumer, tag) => {
-      this.tally.bytes -= bytesOf(tag, consumer)
+    this.#consumers?.forEach((consumer, tag) => {
+      this.#tally.bytes -= bytesOf(tag, consumer)
     })
-    this.consumers = undefined
-    for (const consumer of this.consumes) this.tally.bytes -= bytesOf('', consumer)
+    this.#consumers = undefined
+    for (const consumer of this.consumes) this.#tally.bytes -= bytesOf('', consumer)
     this.consumes.length = 0
   }
 
   /** A consumer whose tag the server is to make up. */
   expectConsumer(consumer: Consumer): void {
     if (this.consumes.length >= mostAsked) return
-    this.tally.bytes += bytesOf('', consumer)
+    this.#tally.bytes += bytesOf('', consumer)
     this.consumes.push(consumer)
   }
 
   expectedConsumer(): Consumer | undefined {
     const consumer = this.consumes.shift()
-    if (consumer !== undefined) this.tally.bytes -= bytesOf('', consumer)
+    if (consumer !== undefined) this.#tally.bytes -= bytesOf('', consumer)
     return consumer
   }
 
   consumer(tag: string): Consumer | undefined {
-    return this.consumers?.get(tag)
+    return this.#consumers?.get(tag)
   }
 
   addConsumer(tag: string, consumer: Consumer): void {
     this.removeConsumer(tag)
-    this.consumers ??= new BoundedMap(mostConsumers, (old, gone) => {
-      this.tally.bytes -= bytesOf(old, gone)
+    this.#consumers ??= new BoundedMap(mostConsumers, (old, gone) => {
+      this.#tally.bytes -= bytesOf(old, gone)
     })
-    this.tally.bytes += bytesOf(tag, consumer)
-    this.consumers.set(tag, consumer)
+    this.#tally.bytes += bytesOf(tag, consumer)
+    this.#consumers.set(tag, consumer)
   }
 
   removeConsumer(tag: string): void {
-    const consumer = this.consumers?.get(tag)
+    const consumer = this.#consumers?.get(tag)
     if (consumer === undefined) return
-    this.tally.bytes -= bytesOf(tag, consumer)
-    this.consumers?.delete(tag)
+    this.#tally.bytes -= bytesOf(tag, consumer)
+    this.#consumers?.delete(tag)
   }
 }
 

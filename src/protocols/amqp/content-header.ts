@@ -28,41 +28,43 @@ const maxEntries = 256
 /** What the header of a message says: the size of its body, and its place in a trace. Made once and read again. */
 export class ContentHeader {
   bodySize = 0
-  private readonly fields = new Fields()
-  private readonly name = new ByteRange()
-  private readonly place = new MessageContext()
+  readonly #fields = new Fields()
+  readonly #name = new ByteRange()
+  readonly #place = new MessageContext()
 
   /** Reads the payload of a header frame, or its beginning. */
   read(bytes: Buffer, start: number, end: number, context: TraceContext | undefined): void {
-    const fields = this.fields.set(bytes, start, end)
+    const fields = this.#fields.set(bytes, start, end)
     fields.skip(4)
     this.bodySize = fields.longLong()
-    if (context !== undefined) this.readProperties(context)
+    if (context !== undefined) this.#readProperties(context)
     fields.clear()
   }
 
-  private readProperties(context: TraceContext): void {
-    const { fields, name } = this
+  #readProperties(context: TraceContext): void {
+    const fields = this.#fields
+    const name = this.#name
     const flags = fields.short()
     let more = flags
     while ((more & continued) !== 0 && fields.whole) more = fields.short()
     if ((flags & headers) === 0) return
-    this.place.clear()
+    this.#place.clear()
     if ((flags & contentType) !== 0) fields.shortString(name)
     if ((flags & contentEncoding) !== 0) fields.shortString(name)
     const tableEnd = Math.min(fields.end, fields.at + 4 + fields.long())
-    for (let i = 0; i < maxEntries && fields.whole && fields.at < tableEnd; i++) this.readEntry()
-    this.place.settle(fields.bytes, context)
+    for (let i = 0; i < maxEntries && fields.whole && fields.at < tableEnd; i++) this.#readEntry()
+    this.#place.settle(fields.bytes, context)
   }
 
-  private readEntry(): void {
-    const { fields, name } = this
+  #readEntry(): void {
+    const fields = this.#fields
+    const name = this.#name
     fields.shortString(name)
     const type = fields.octet()
     const size = lengthFirst.includes(type) ? fields.long() : (sizes[type & 0x7f] ?? -1)
     const { at, bytes } = fields
     if (size < 0) fields.at = fields.end
     else fields.skip(size)
-    if (type === longString && fields.whole) this.place.property(bytes, name, at, at + size)
+    if (type === longString && fields.whole) this.#place.property(bytes, name, at, at + size)
   }
 }

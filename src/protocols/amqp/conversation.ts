@@ -30,55 +30,55 @@ const likely = 4
  * the client acknowledges it, and ends at once if it needs no acknowledgement.
  */
 export class Conversation {
-  private readonly messages: Messages
-  private readonly stream: BrokerStream
-  private readonly connection: StreamConnection
-  private readonly channels = new Map<number, Channel>()
-  private readonly tag = new ByteRange()
-  private readonly exchange = new ByteRange()
-  private readonly key = new ByteRange()
-  private readonly tally = new Tally()
-  private waiting = 0
+  readonly #messages: Messages
+  readonly #stream: BrokerStream
+  readonly #connection: StreamConnection
+  readonly #channels = new Map<number, Channel>()
+  readonly #tag = new ByteRange()
+  readonly #exchange = new ByteRange()
+  readonly #key = new ByteRange()
+  readonly #tally = new Tally()
+  #waiting = 0
 
   constructor(messages: Messages, stream: BrokerStream) {
-    this.messages = messages
-    this.stream = stream
-    this.connection = stream.connection
+    this.#messages = messages
+    this.#stream = stream
+    this.#connection = stream.connection
   }
 
   /** Bytes that it keeps beside operations. */
   get bytes(): number {
-    return this.tally.bytes
+    return this.#tally.bytes
   }
 
   /** Undefined for channel 0, and for more channels than are followed. */
   channel(number: number): Channel | undefined {
-    const known = this.channels.get(number)
-    if (known !== undefined || number === 0 || this.channels.size >= maxChannels) return known
-    const channel = new Channel(this.tally)
-    this.channels.set(number, channel)
+    const known = this.#channels.get(number)
+    if (known !== undefined || number === 0 || this.#channels.size >= maxChannels) return known
+    const channel = new Channel(this.#tally)
+    this.#channels.set(number, channel)
     return channel
   }
 
   /** A method whose arguments are `flow.bytes[start, end)`; its frame begins at `flow.at`. */
   method(id: number, number: number, flow: ByteFlow, start: number, end: number): void {
-    const fields = this.messages.fields.set(flow.bytes, start, end)
+    const fields = this.#messages.fields.set(flow.bytes, start, end)
     if (number === 0) {
-      if (id === method.connectionClose) this.failAll(errorOfReply(fields.short()), flow.nowNs)
+      if (id === method.connectionClose) this.#failAll(errorOfReply(fields.short()), flow.nowNs)
     } else if (id === method.channelClose) {
-      this.closeChannel(number, errorOfReply(fields.short()) || 'channel_closed', flow.nowNs)
+      this.#closeChannel(number, errorOfReply(fields.short()) || 'channel_closed', flow.nowNs)
     } else if (id === method.channelOpen || id === method.channelCloseOk) {
-      this.closeChannel(number, 'channel_closed', flow.nowNs)
+      this.#closeChannel(number, 'channel_closed', flow.nowNs)
     } else {
       const channel = this.channel(number)
-      if (channel !== undefined) this.channelMethod(id, channel, flow)
+      if (channel !== undefined) this.#channelMethod(id, channel, flow)
     }
     fields.clear()
   }
 
   /** The header of a message: fills `content.size`. */
   header(content: Content, bytes: Buffer, start: number, end: number): void {
-    const { header } = this.messages
+    const { header } = this.#messages
     const { operation } = content
     // What a message carries names who processes it, not who fetches it.
     const context = operation?.call.kind === SpanKind.client ? undefined : operation?.context
@@ -88,7 +88,7 @@ export class Conversation {
     if (operation === undefined) return
     operation.call.attributes.add('messaging.message.body.size', header.bodySize)
     // A request is known now; of a delivery only its end begins the work.
-    if (content.tag === 0) this.ask(operation)
+    if (content.tag === 0) this.#ask(operation)
   }
 
   /** The last byte of a message passed. */
@@ -96,21 +96,21 @@ export class Conversation {
     const { operation, tag, size } = content
     content.end()
     if (operation === undefined) return
-    this.ask(operation)
+    this.#ask(operation)
     if (sent) {
       operation.requestBytes = size
-      this.afterPublish(channel, operation, nowNs)
+      this.#afterPublish(channel, operation, nowNs)
       return
     }
     operation.responseBytes = size
     operation.responseNs ||= nowNs
-    if (tag > 0) this.wait(channel.delivered, tag, operation, nowNs)
-    else this.stream.end(operation, nowNs)
+    if (tag > 0) this.#wait(channel.delivered, tag, operation, nowNs)
+    else this.#stream.end(operation, nowNs)
   }
 
   /** Framing is lost: what was on its way has passed as well as not. */
   endContents(sent: boolean, nowNs: number): void {
-    for (const channel of this.channels.values()) {
+    for (const channel of this.#channels.values()) {
       const content = sent ? channel.sent : channel.received
       if (content.open) this.ended(channel, content, sent, nowNs)
     }
@@ -118,67 +118,72 @@ export class Conversation {
 
   /** The connection ended, by this `error.type`. */
   close(error: string): void {
-    this.failAll(error, 0)
+    this.#failAll(error, 0)
   }
 
   /** There was no conversation at all. */
   forget(): void {
-    for (const channel of this.channels.values())
-      this.drain(channel, operation => this.connection.release(operation))
-    this.channels.clear()
+    for (const channel of this.#channels.values())
+      this.#drain(channel, operation => this.#connection.release(operation))
+    this.#channels.clear()
   }
 
-  private channelMethod(id: number, channel: Channel, flow: ByteFlow): void {
-    if (id === method.publish) this.publish(channel, flow)
-    else if (id === method.deliver) this.deliver(channel, flow)
+  #channelMethod(id: number, channel: Channel, flow: ByteFlow): void {
+    if (id === method.publish) this.#publish(channel, flow)
+    else if (id === method.deliver) this.#deliver(channel, flow)
     else if (id === method.ack || id === method.nack || id === method.reject)
-      this.acknowledge(id, channel, flow)
-    else if (id === method.get) this.askForMessage(channel, flow)
-    else if (id === method.getOk) this.got(channel, flow)
-    else if (id === method.getEmpty) this.gotNothing(channel, flow)
-    else if (id === method.return) this.returned(channel, flow)
-    else if (id === method.consume) this.consume(channel)
-    else if (id === method.consumeOk) this.consumeOk(channel)
-    else if (id === method.cancel) this.cancel(channel)
+      this.#acknowledge(id, channel, flow)
+    else if (id === method.get) this.#askForMessage(channel, flow)
+    else if (id === method.getOk) this.#got(channel, flow)
+    else if (id === method.getEmpty) this.#gotNothing(channel, flow)
+    else if (id === method.return) this.#returned(channel, flow)
+    else if (id === method.consume) this.#consume(channel)
+    else if (id === method.consumeOk) this.#consumeOk(channel)
+    else if (id === method.cancel) this.#cancel(channel)
     else if (id === method.confirmSelect) channel.confirms = true
     else if (id === method.recover || id === method.recoverAsync)
-      this.settleUpTo(channel.delivered, Number.POSITIVE_INFINITY, 'recover', flow.nowNs)
+      this.#settleUpTo(channel.delivered, Number.POSITIVE_INFINITY, 'recover', flow.nowNs)
   }
 
-  private publish(channel: Channel, flow: ByteFlow): void {
-    const { exchange, key, messages } = this
+  #publish(channel: Channel, flow: ByteFlow): void {
+    const exchange = this.#exchange
+    const key = this.#key
+    const messages = this.#messages
     const { fields } = messages
-    this.interrupted(channel, true, flow.nowNs)
+    this.#interrupted(channel, true, flow.nowNs)
     fields.skip(2)
     fields.shortString(exchange)
     fields.shortString(key)
     const bits = fields.octet()
-    const operation = this.connection.begin(flow)
+    const operation = this.#connection.begin(flow)
     if (operation !== undefined) {
-      messages.published(operation.call, this.connection, flow.bytes, exchange, key)
+      messages.published(operation.call, this.#connection, flow.bytes, exchange, key)
       if ((bits & 1) !== 0) operation.mark |= mandatory
     }
     channel.sent.begin(operation, 0)
-    if (operation === undefined) this.afterPublish(channel, undefined, 0)
+    if (operation === undefined) this.#afterPublish(channel, undefined, 0)
   }
 
   /** Gives the message its tag, whether there is an operation for it or not. */
-  private afterPublish(channel: Channel, operation: Operation | undefined, nowNs: number): void {
+  #afterPublish(channel: Channel, operation: Operation | undefined, nowNs: number): void {
     if (!channel.confirms) {
       channel.unconfirmed++
-      if (operation !== undefined) this.stream.end(operation, nowNs)
+      if (operation !== undefined) this.#stream.end(operation, nowNs)
       return
     }
     const tag = channel.nextTag++
     if (operation === undefined) return
     operation.call.attributes.add('messaging.rabbitmq.message.delivery_tag', tag)
-    this.wait(channel.published, tag, operation, nowNs)
+    this.#wait(channel.published, tag, operation, nowNs)
   }
 
-  private deliver(channel: Channel, flow: ByteFlow): void {
-    const { tag, exchange, key, messages } = this
+  #deliver(channel: Channel, flow: ByteFlow): void {
+    const tag = this.#tag
+    const exchange = this.#exchange
+    const key = this.#key
+    const messages = this.#messages
     const { fields, words } = messages
-    this.interrupted(channel, false, flow.nowNs)
+    this.#interrupted(channel, false, flow.nowNs)
     fields.shortString(tag)
     const deliveryTag = fields.longLong()
     fields.skip(1)
@@ -186,35 +191,38 @@ export class Conversation {
     fields.shortString(key)
     const consumer = channel.consumer(words.intern(flow.bytes, tag.start, tag.end))
     const waits = consumer === undefined ? channel.acknowledges : !consumer.noAck
-    const operation = this.connection.begin(flow)
+    const operation = this.#connection.begin(flow)
     if (operation !== undefined) {
-      messages.delivered(operation.call, this.connection, flow.bytes, exchange, key, consumer?.queue ?? '')
+      messages.delivered(operation.call, this.#connection, flow.bytes, exchange, key, consumer?.queue ?? '')
       operation.call.attributes.add('messaging.rabbitmq.message.delivery_tag', deliveryTag)
       if (consumer === undefined) operation.mark |= likely
     }
     channel.received.begin(operation, waits ? deliveryTag : 0)
   }
 
-  private askForMessage(channel: Channel, flow: ByteFlow): void {
-    const { key, messages } = this
+  #askForMessage(channel: Channel, flow: ByteFlow): void {
+    const key = this.#key
+    const messages = this.#messages
     const { fields } = messages
     fields.skip(2)
     fields.shortString(key)
-    const operation = this.connection.begin(flow)
+    const operation = this.#connection.begin(flow)
     const hasRoom = channel.gets.push(operation)
     if (operation === undefined) return
     if (!hasRoom) {
-      this.connection.abandon(operation)
+      this.#connection.abandon(operation)
       return
     }
-    messages.asked(operation.call, this.connection, flow.bytes, key)
-    this.ask(operation)
+    messages.asked(operation.call, this.#connection, flow.bytes, key)
+    this.#ask(operation)
   }
 
-  private got(channel: Channel, flow: ByteFlow): void {
-    const { exchange, key, messages } = this
+  #got(channel: Channel, flow: ByteFlow): void {
+    const exchange = this.#exchange
+    const key = this.#key
+    const messages = this.#messages
     const { fields } = messages
-    this.interrupted(channel, false, flow.nowNs)
+    this.#interrupted(channel, false, flow.nowNs)
     const operation = channel.gets.shift()
     const tag = fields.longLong()
     fields.skip(1)
@@ -228,18 +236,21 @@ export class Conversation {
     channel.received.begin(operation, 0)
   }
 
-  private gotNothing(channel: Channel, flow: ByteFlow): void {
+  #gotNothing(channel: Channel, flow: ByteFlow): void {
     const operation = channel.gets.shift()
     if (operation === undefined) return
     operation.responseNs = flow.startNs
-    this.stream.end(operation, flow.nowNs)
+    this.#stream.end(operation, flow.nowNs)
   }
 
   /** The message has no queue: the oldest mandatory one of the same destination failed. */
-  private returned(channel: Channel, flow: ByteFlow): void {
-    const { tag, exchange, key, messages } = this
+  #returned(channel: Channel, flow: ByteFlow): void {
+    const tag = this.#tag
+    const exchange = this.#exchange
+    const key = this.#key
+    const messages = this.#messages
     const { fields } = messages
-    this.interrupted(channel, false, flow.nowNs)
+    this.#interrupted(channel, false, flow.nowNs)
     const error = errorOfReply(fields.short())
     fields.shortString(tag)
     fields.shortString(exchange)
@@ -250,23 +261,23 @@ export class Conversation {
     channel.received.begin(undefined, 0)
   }
 
-  private acknowledge(id: number, channel: Channel, flow: ByteFlow): void {
-    const { fields } = this.messages
+  #acknowledge(id: number, channel: Channel, flow: ByteFlow): void {
+    const { fields } = this.#messages
     const tag = fields.longLong()
     const multiple = id !== method.reject && (fields.octet() & 1) !== 0
     const error = id === method.ack ? '' : id === method.nack ? 'nack' : 'reject'
     const { request, nowNs } = flow
     if (request) channel.acknowledges = true
-    else if (this.learnTag(channel, tag)) {
-      this.settleUpTo(channel.published, tag, channel.published.size === 1 ? error : '', nowNs)
+    else if (this.#learnTag(channel, tag)) {
+      this.#settleUpTo(channel.published, tag, channel.published.size === 1 ? error : '', nowNs)
       return
     }
     const requests = request ? channel.delivered : channel.published
     // Tag 0 with "multiple" means all that there are (section 1.8.3.13).
-    if (multiple) this.settleUpTo(requests, tag === 0 ? Number.POSITIVE_INFINITY : tag, error, nowNs)
+    if (multiple) this.#settleUpTo(requests, tag === 0 ? Number.POSITIVE_INFINITY : tag, error, nowNs)
     else {
       const operation = requests.take(tag)
-      if (operation !== undefined) this.settle(operation, error, nowNs)
+      if (operation !== undefined) this.#settle(operation, error, nowNs)
     }
   }
 
@@ -274,7 +285,7 @@ export class Conversation {
    * The server confirms a message. True when that message was not seen, or that it confirms at all was not known: from
    * here on messages get the tags that follow.
    */
-  private learnTag(channel: Channel, tag: number): boolean {
+  #learnTag(channel: Channel, tag: number): boolean {
     const { confirms, unconfirmed, nextTag } = channel
     channel.unconfirmed = 0
     if (confirms ? tag < nextTag : unconfirmed > 1) return false
@@ -283,8 +294,10 @@ export class Conversation {
     return confirms
   }
 
-  private consume(channel: Channel): void {
-    const { key, tag, messages } = this
+  #consume(channel: Channel): void {
+    const key = this.#key
+    const tag = this.#tag
+    const messages = this.#messages
     const { fields, words } = messages
     fields.skip(2)
     fields.shortString(key)
@@ -296,82 +309,84 @@ export class Conversation {
     channel.expectConsumer(consumer)
   }
 
-  private consumeOk(channel: Channel): void {
-    const { tag, messages } = this
+  #consumeOk(channel: Channel): void {
+    const tag = this.#tag
+    const messages = this.#messages
     messages.fields.shortString(tag)
     const consumer = channel.expectedConsumer()
     if (consumer !== undefined)
       channel.addConsumer(messages.words.intern(messages.fields.bytes, tag.start, tag.end), consumer)
   }
 
-  private cancel(channel: Channel): void {
-    const { tag, messages } = this
+  #cancel(channel: Channel): void {
+    const tag = this.#tag
+    const messages = this.#messages
     messages.fields.shortString(tag)
     channel.removeConsumer(messages.words.intern(messages.fields.bytes, tag.start, tag.end))
   }
 
   /** A new message begins on the channel, so that the one before is over. */
-  private interrupted(channel: Channel, sent: boolean, nowNs: number): void {
+  #interrupted(channel: Channel, sent: boolean, nowNs: number): void {
     const content = sent ? channel.sent : channel.received
     if (content.open) this.ended(channel, content, sent, nowNs)
   }
 
-  private ask(operation: Operation): void {
+  #ask(operation: Operation): void {
     if ((operation.mark & asked) !== 0) return
     operation.mark |= asked
-    this.connection.asked(operation)
+    this.#connection.asked(operation)
   }
 
   /** The operation lasts until its tag is acknowledged. */
-  private wait(requests: RisingRequests, tag: number, operation: Operation, nowNs: number): void {
+  #wait(requests: RisingRequests, tag: number, operation: Operation, nowNs: number): void {
     operation.endNs = nowNs
     for (let old = requests.crowdedOut(tag); old !== undefined; old = requests.crowdedOut(tag))
-      this.settle(old, '', old.endNs)
-    if (this.waiting >= maxWaiting || !requests.add(tag, operation)) this.stream.end(operation, nowNs)
-    else this.waiting++
+      this.#settle(old, '', old.endNs)
+    if (this.#waiting >= maxWaiting || !requests.add(tag, operation)) this.#stream.end(operation, nowNs)
+    else this.#waiting++
   }
 
-  private settleUpTo(requests: RisingRequests, tag: number, error: string, nowNs: number): void {
+  #settleUpTo(requests: RisingRequests, tag: number, error: string, nowNs: number): void {
     for (;;) {
       const operation = requests.takeUpTo(tag)
       if (operation === undefined) return
-      this.settle(operation, error, nowNs)
+      this.#settle(operation, error, nowNs)
     }
   }
 
-  private settle(operation: Operation, error: string, nowNs: number): void {
-    this.waiting--
+  #settle(operation: Operation, error: string, nowNs: number): void {
+    this.#waiting--
     if (operation.call.kind === SpanKind.producer) operation.responseNs = nowNs
     if (error !== '') fail(operation.call, error)
-    this.stream.end(operation, nowNs)
+    this.#stream.end(operation, nowNs)
   }
 
-  private closeChannel(number: number, error: string, nowNs: number): void {
-    const channel = this.channels.get(number)
+  #closeChannel(number: number, error: string, nowNs: number): void {
+    const channel = this.#channels.get(number)
     if (channel === undefined) return
-    this.fail(channel, error, nowNs)
-    this.channels.delete(number)
+    this.#fail(channel, error, nowNs)
+    this.#channels.delete(number)
   }
 
-  private failAll(error: string, nowNs: number): void {
-    for (const channel of this.channels.values()) this.fail(channel, error || 'connection_closed', nowNs)
-    this.channels.clear()
+  #failAll(error: string, nowNs: number): void {
+    for (const channel of this.#channels.values()) this.#fail(channel, error || 'connection_closed', nowNs)
+    this.#channels.clear()
   }
 
-  private fail(channel: Channel, error: string, nowNs: number): void {
-    this.drain(channel, operation => {
+  #fail(channel: Channel, error: string, nowNs: number): void {
+    this.#drain(channel, operation => {
       if ((operation.mark & likely) !== 0 && operation.endNs !== 0) {
-        this.stream.end(operation, operation.endNs)
+        this.#stream.end(operation, operation.endNs)
         return
       }
-      this.ask(operation)
+      this.#ask(operation)
       fail(operation.call, error)
-      this.stream.end(operation, nowNs)
+      this.#stream.end(operation, nowNs)
     })
   }
 
   /** Takes all operations out of the channel. */
-  private drain(channel: Channel, take: (operation: Operation) => void): void {
+  #drain(channel: Channel, take: (operation: Operation) => void): void {
     for (const content of [channel.sent, channel.received]) {
       if (content.operation !== undefined) take(content.operation)
       content.end()
@@ -379,7 +394,7 @@ export class Conversation {
     channel.gets.drain(take)
     for (const requests of [channel.published, channel.delivered])
       requests.drain(operation => {
-        this.waiting--
+        this.#waiting--
         take(operation)
       })
     channel.clear()

@@ -24,15 +24,15 @@ export class Fields {
   }
 
   octet(): number {
-    return this.take(1) ? this.bytes[this.at - 1]! : 0
+    return this.#take(1) ? this.bytes[this.at - 1]! : 0
   }
 
   short(): number {
-    return this.take(2) ? this.bytes.readUInt16BE(this.at - 2) : 0
+    return this.#take(2) ? this.bytes.readUInt16BE(this.at - 2) : 0
   }
 
   long(): number {
-    return this.take(4) ? this.bytes.readUInt32BE(this.at - 4) : 0
+    return this.#take(4) ? this.bytes.readUInt32BE(this.at - 4) : 0
   }
 
   /** As a double: exact up to 2^53. */
@@ -43,15 +43,15 @@ export class Fields {
 
   shortString(into: ByteRange): void {
     const length = this.octet()
-    if (this.take(length)) into.set(this.at - length, this.at)
+    if (this.#take(length)) into.set(this.at - length, this.at)
     else into.clear()
   }
 
   skip(count: number): void {
-    this.take(count)
+    this.#take(count)
   }
 
-  private take(count: number): boolean {
+  #take(count: number): boolean {
     if (count > this.end - this.at) {
       this.at = this.end
       this.whole = false

@@ -47,11 +47,11 @@ export class Messages {
   readonly header = new ContentHeader()
   /** Names of queues and of consumers. */
   readonly words = small(new Interner({ slots: 1_024, maxLength: 256 }))
-  private readonly keys = new Texts({ slots: 4_096, maxLength: 256 })
-  private readonly destinations = new Destinations(patternOf)
+  readonly #keys = new Texts({ slots: 4_096, maxLength: 256 })
+  readonly #destinations = new Destinations(patternOf)
   /** Three names of 255 bytes at most. */
-  private readonly joined = Buffer.alloc(1_024)
-  private length = 0
+  readonly #joined = Buffer.alloc(1_024)
+  #length = 0
 
   published(
     call: Call,
@@ -62,7 +62,7 @@ export class Messages {
   ): Destination {
     const destination = this.destination(bytes, exchange, key, '')
     describeMessage(call, connection, publish, destination)
-    this.describeKey(call, destination, bytes, key)
+    this.#describeKey(call, destination, bytes, key)
     return destination
   }
 
@@ -76,56 +76,56 @@ export class Messages {
   ): void {
     const destination = this.destination(bytes, exchange, key, queue)
     describeMessage(call, connection, work, destination)
-    this.describeKey(call, destination, bytes, key)
+    this.#describeKey(call, destination, bytes, key)
   }
 
   /** A queue is asked for a message. */
   asked(call: Call, connection: StreamConnection, bytes: Buffer, queue: ByteRange): void {
-    this.length = 0
-    this.join(bytes, queue.start, queue.end)
-    describeMessage(call, connection, receive, this.destinations.of(this.joined, 0, this.length))
+    this.#length = 0
+    this.#join(bytes, queue.start, queue.end)
+    describeMessage(call, connection, receive, this.#destinations.of(this.#joined, 0, this.#length))
   }
 
   /** The queue had a message. The name of the span stays that of the queue. */
   received(call: Call, bytes: Buffer, exchange: ByteRange, key: ByteRange, queue: string): void {
     const destination = this.destination(bytes, exchange, key, queue)
     describeDestination(call, destination)
-    this.describeKey(call, destination, bytes, key)
+    this.#describeKey(call, destination, bytes, key)
   }
 
   /** Where a message of this exchange and key goes to. */
   destination(bytes: Buffer, exchange: ByteRange, key: ByteRange, queue: string): Destination {
-    this.length = 0
-    this.join(bytes, exchange.start, exchange.end)
-    this.join(bytes, key.start, key.end)
-    if (queue !== '' && !spelled(bytes, key, queue)) this.joinText(queue)
-    return this.length === 0
-      ? this.destinations.of(defaultExchange, 0, defaultExchange.length)
-      : this.destinations.of(this.joined, 0, this.length)
+    this.#length = 0
+    this.#join(bytes, exchange.start, exchange.end)
+    this.#join(bytes, key.start, key.end)
+    if (queue !== '' && !spelled(bytes, key, queue)) this.#joinText(queue)
+    return this.#length === 0
+      ? this.#destinations.of(defaultExchange, 0, defaultExchange.length)
+      : this.#destinations.of(this.#joined, 0, this.#length)
   }
 
-  private describeKey(call: Call, destination: Destination, bytes: Buffer, key: ByteRange): void {
+  #describeKey(call: Call, destination: Destination, bytes: Buffer, key: ByteRange): void {
     if (!key.empty && !destination.anonymous)
       call.attributes.add(
         'messaging.rabbitmq.destination.routing_key',
-        this.keys.of(bytes, key.start, key.end),
+        this.#keys.of(bytes, key.start, key.end),
       )
   }
 
-  private join(bytes: Buffer, start: number, end: number): void {
+  #join(bytes: Buffer, start: number, end: number): void {
     if (end <= start) return
-    this.separate()
-    bytes.copy(this.joined, this.length, start, end)
-    this.length += end - start
+    this.#separate()
+    bytes.copy(this.#joined, this.#length, start, end)
+    this.#length += end - start
   }
 
-  private joinText(text: string): void {
-    this.separate()
-    for (let i = 0; i < text.length; i++) this.joined[this.length++] = text.charCodeAt(i)
+  #joinText(text: string): void {
+    this.#separate()
+    for (let i = 0; i < text.length; i++) this.#joined[this.#length++] = text.charCodeAt(i)
   }
 
-  private separate(): void {
-    if (this.length > 0) this.joined[this.length++] = colon
+  #separate(): void {
+    if (this.#length > 0) this.#joined[this.#length++] = colon
   }
 }
 

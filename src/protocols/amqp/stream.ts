@@ -28,29 +28,29 @@ class Side extends BrokerSide {
 export class AmqpStream extends BrokerStream<Side> {
   protected readonly sent = new Side()
   protected readonly received = new Side()
-  private readonly conversation: Conversation
-  private frameLimit = maxFrame
+  readonly #conversation: Conversation
+  #frameLimit = maxFrame
 
   constructor(messages: Messages, connection: StreamConnection) {
     super(connection)
-    this.conversation = new Conversation(messages, this)
+    this.#conversation = new Conversation(messages, this)
   }
 
   get bytes(): number {
-    return this.conversation.bytes
+    return this.#conversation.bytes
   }
 
   override fault(flow: ByteFlow): false {
     super.fault(flow, flow.at + 1)
-    if (!this.over) this.conversation.endContents(flow.request, flow.nowNs)
+    if (!this.over) this.#conversation.endContents(flow.request, flow.nowNs)
     return false
   }
 
   protected step(flow: ByteFlow, side: Side): boolean {
-    if (flow.broken) return this.resynchronise(flow)
+    if (flow.broken) return this.#resynchronise(flow)
     const first = flow.bytes[flow.at]!
-    if (first === protocolHeader[0]) return this.readProtocolHeader(flow)
-    return this.readFrame(flow, side)
+    if (first === protocolHeader[0]) return this.#readProtocolHeader(flow)
+    return this.#readFrame(flow, side)
   }
 
   /** What passed by has passed. */
@@ -60,20 +60,20 @@ export class AmqpStream extends BrokerStream<Side> {
     if (channel === undefined || content === undefined || !content.open) return
     if (content.got < content.size) return
     this.exact()
-    this.conversation.ended(channel, content, flow.request, flow.nowNs)
+    this.#conversation.ended(channel, content, flow.request, flow.nowNs)
   }
 
   protected missed(flow: ByteFlow, side: Side): void {
     side.content = undefined
-    this.conversation.endContents(flow.request, flow.nowNs)
+    this.#conversation.endContents(flow.request, flow.nowNs)
   }
 
   protected broken(error: string): void {
-    this.conversation.close(error)
+    this.#conversation.close(error)
   }
 
   protected forget(): void {
-    this.conversation.forget()
+    this.#conversation.forget()
   }
 
   protected override endsWith(last: number): boolean {
@@ -90,7 +90,7 @@ export class AmqpStream extends BrokerStream<Side> {
     return passage.outlasts(flow)
   }
 
-  private readProtocolHeader(flow: ByteFlow): boolean {
+  #readProtocolHeader(flow: ByteFlow): boolean {
     const { bytes, at, end } = flow
     const have = Math.min(protocolHeader.length, end - at)
     for (let i = 0; i < have; i++) {
@@ -103,7 +103,7 @@ export class AmqpStream extends BrokerStream<Side> {
     return true
   }
 
-  private readFrame(flow: ByteFlow, side: Side): boolean {
+  #readFrame(flow: ByteFlow, side: Side): boolean {
     const { bytes, at, end } = flow
     const have = end - at
     const type = bytes[at]!
@@ -113,13 +113,13 @@ export class AmqpStream extends BrokerStream<Side> {
     }
     if (have < frameHead) return false
     const size = bytes.readUInt32BE(at + 3)
-    if (!this.isPossible(bytes, at)) {
+    if (!this.#isPossible(bytes, at)) {
       this.fault(flow)
       return true
     }
     const whole = frameHead + size + 1
     if (type === frame.body) {
-      this.readBody(flow, side, size)
+      this.#readBody(flow, side, size)
       return true
     }
     if (have < Math.min(whole, maxRead)) return false
@@ -128,8 +128,8 @@ export class AmqpStream extends BrokerStream<Side> {
       return true
     }
     const payloadEnd = Math.min(end, at + whole - 1)
-    if (type === frame.method) this.readMethod(flow, payloadEnd)
-    else if (type === frame.header) this.readHeader(flow, side, payloadEnd)
+    if (type === frame.method) this.#readMethod(flow, payloadEnd)
+    else if (type === frame.header) this.#readHeader(flow, side, payloadEnd)
     else if (!flow.request) this.confirm()
     if (this.over || flow.broken) return true
     if (have >= whole) flow.at += whole
@@ -140,7 +140,7 @@ export class AmqpStream extends BrokerStream<Side> {
     return true
   }
 
-  private readMethod(flow: ByteFlow, payloadEnd: number): void {
+  #readMethod(flow: ByteFlow, payloadEnd: number): void {
     const { bytes, at } = flow
     const id = bytes.readUInt32BE(at + frameHead)
     if (!isMethod(id, flow.request)) {
@@ -152,18 +152,18 @@ export class AmqpStream extends BrokerStream<Side> {
     const start = at + frameHead + 4
     if (id === method.connectionTuneOk && payloadEnd - start >= 6) {
       const limit = bytes.readUInt32BE(start + 2)
-      if (limit > 0) this.frameLimit = limit
+      if (limit > 0) this.#frameLimit = limit
     }
-    this.conversation.method(id, bytes.readUInt16BE(at + 1), flow, start, payloadEnd)
+    this.#conversation.method(id, bytes.readUInt16BE(at + 1), flow, start, payloadEnd)
   }
 
-  private readHeader(flow: ByteFlow, side: Side, payloadEnd: number): void {
+  #readHeader(flow: ByteFlow, side: Side, payloadEnd: number): void {
     const { bytes, at } = flow
-    const channel = this.conversation.channel(bytes.readUInt16BE(at + 1))
+    const channel = this.#conversation.channel(bytes.readUInt16BE(at + 1))
     if (channel === undefined) return
     const content = flow.request ? channel.sent : channel.received
     if (!content.open || content.headed) return
-    this.conversation.header(content, bytes, at + frameHead, payloadEnd)
+    this.#conversation.header(content, bytes, at + frameHead, payloadEnd)
     if (content.size > maxBody) {
       this.fault(flow)
       return
@@ -172,11 +172,11 @@ export class AmqpStream extends BrokerStream<Side> {
     // There is no body: the message ends with its header.
     side.content = undefined
     this.exact()
-    this.conversation.ended(channel, content, flow.request, flow.nowNs)
+    this.#conversation.ended(channel, content, flow.request, flow.nowNs)
   }
 
-  private readBody(flow: ByteFlow, side: Side, size: number): void {
-    const channel = this.conversation.channel(flow.bytes.readUInt16BE(flow.at + 1))
+  #readBody(flow: ByteFlow, side: Side, size: number): void {
+    const channel = this.#conversation.channel(flow.bytes.readUInt16BE(flow.at + 1))
     const content = channel === undefined ? undefined : flow.request ? channel.sent : channel.received
     side.channel = channel
     side.content = content?.open && content.headed ? content : undefined
@@ -188,11 +188,11 @@ export class AmqpStream extends BrokerStream<Side> {
   }
 
   /** Looks for a frame of a method: at a call's beginning, or behind the end of another frame. */
-  private resynchronise(flow: ByteFlow): boolean {
+  #resynchronise(flow: ByteFlow): boolean {
     const { bytes, end } = flow
     for (let at = flow.at; at + frameHead + 1 <= end; at++) {
       const begins = at === flow.at ? flow.atCall : bytes[at - 1] === frameEnd
-      if (!begins || !this.isWhole(bytes, at, end, flow.request)) continue
+      if (!begins || !this.#isWhole(bytes, at, end, flow.request)) continue
       flow.at = at
       flow.broken = false
       return true
@@ -202,21 +202,21 @@ export class AmqpStream extends BrokerStream<Side> {
   }
 
   /** True for a whole frame of a method that this side sends, or a heartbeat. */
-  private isWhole(bytes: Buffer, at: number, end: number, request: boolean): boolean {
+  #isWhole(bytes: Buffer, at: number, end: number, request: boolean): boolean {
     const type = bytes[at]
     if (type !== frame.method && type !== frame.heartbeat) return false
-    if (!this.isPossible(bytes, at)) return false
+    if (!this.#isPossible(bytes, at)) return false
     const last = at + frameHead + bytes.readUInt32BE(at + 3)
     if (last >= end || bytes[last] !== frameEnd) return false
     return type === frame.heartbeat || isMethod(bytes.readUInt32BE(at + frameHead), request)
   }
 
   /** By its first seven bytes. */
-  private isPossible(bytes: Buffer, at: number): boolean {
+  #isPossible(bytes: Buffer, at: number): boolean {
     const type = bytes[at]!
     const channel = bytes.readUInt16BE(at + 1)
     const size = bytes.readUInt32BE(at + 3)
-    if (size + frameHead + 1 > this.frameLimit) return false
+    if (size + frameHead + 1 > this.#frameLimit) return false
     if (type === frame.heartbeat) return channel === 0 && size === 0
     if (type === frame.method) return size >= 4
     if (type === frame.header) return channel !== 0 && size >= 14

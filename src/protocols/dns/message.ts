@@ -109,16 +109,16 @@ export class Message {
     if (this.questions === 0 && !this.response) return Read.bad
     let at = start + headerBytes
     if (this.questions === 1) {
-      at = this.question(bytes, at, end)
+      at = this.#question(bytes, at, end)
       if (at < 0) return Read.bad
     }
     const answers = bytes.readUInt16BE(start + 6)
     const records = answers + bytes.readUInt16BE(start + 8) + bytes.readUInt16BE(start + 10)
-    return this.records(bytes, at, end, answers, records)
+    return this.#records(bytes, at, end, answers, records)
   }
 
   /** Returns what stands behind it, -1 where it is none. */
-  private question(bytes: Buffer, start: number, end: number): number {
+  #question(bytes: Buffer, start: number, end: number): number {
     let at = start
     let length = 0
     for (;;) {
@@ -129,7 +129,7 @@ export class Message {
       at++
       if (size === 0) break
       if (length > 0) this.name[length++] = 0x2e
-      for (const labelEnd = at + size; at < labelEnd; at++) length = this.addEscaped(bytes[at]!, length)
+      for (const labelEnd = at + size; at < labelEnd; at++) length = this.#addEscaped(bytes[at]!, length)
     }
     if (length === 0) this.name[length++] = 0x2e
     this.nameLength = length
@@ -139,7 +139,7 @@ export class Message {
   }
 
   /** Returns the name's new length. */
-  private addEscaped(byte: number, length: number): number {
+  #addEscaped(byte: number, length: number): number {
     const { name } = this
     if (byte <= 0x20 || byte >= 0x7f) {
       name[length] = 0x5c
@@ -155,7 +155,7 @@ export class Message {
   }
 
   /** Addresses of the first `answers` records; `end` becomes known if all of them are there. */
-  private records(bytes: Buffer, start: number, end: number, answers: number, records: number): Read {
+  #records(bytes: Buffer, start: number, end: number, answers: number, records: number): Read {
     let at = start
     for (let index = 0; index < records; index++) {
       at = ownerEnd(bytes, at, end)
@@ -171,13 +171,13 @@ export class Message {
         this.end = end
         return Read.cut
       }
-      if (index < answers && this.addresses < mostAddresses) this.address(bytes, data, type, length)
+      if (index < answers && this.addresses < mostAddresses) this.#address(bytes, data, type, length)
     }
     this.end = at
     return Read.whole
   }
 
-  private address(bytes: Buffer, at: number, type: number, length: number): void {
+  #address(bytes: Buffer, at: number, type: number, length: number): void {
     const isAddress = (type === recordType.a && length === 4) || (type === recordType.aaaa && length === 16)
     if (!isAddress) return
     this.addressBytes[this.addressLength] = length

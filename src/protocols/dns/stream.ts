@@ -36,23 +36,23 @@ const mostLooks = 64
 
 /** The sockets whose lookups wait for an answer: the end of a UDP socket is not reported. */
 export class Unanswered {
-  private readonly streams = new Set<DnsStream>()
-  private lookedNs = 0
+  readonly #streams = new Set<DnsStream>()
+  #lookedNs = 0
 
   add(stream: DnsStream): void {
-    this.streams.add(stream)
+    this.#streams.add(stream)
   }
 
   delete(stream: DnsStream): void {
-    this.streams.delete(stream)
+    this.#streams.delete(stream)
   }
 
   /** Looks at those that have waited longest, once in a while. */
   giveUpOld(nowNs: number): void {
-    if (nowNs - this.lookedNs < lookNs) return
-    this.lookedNs = nowNs
+    if (nowNs - this.#lookedNs < lookNs) return
+    this.#lookedNs = nowNs
     let looks = 0
-    for (const stream of this.streams) {
+    for (const stream of this.#streams) {
       stream.giveUpOld(nowNs)
       if (++looks === mostLooks) return
     }
@@ -61,50 +61,50 @@ export class Unanswered {
 
 /** A socket that asks a name server. */
 export class DnsStream extends Framing {
-  private readonly telling: Telling
-  private transport: 0 | 1 | 2 = Transport.unknown
-  private readonly lookups = new NumberedRequests(most)
-  private readonly unanswered: Unanswered
-  private readonly lostNs = { request: -1, response: -1 }
+  readonly #telling: Telling
+  #transport: 0 | 1 | 2 = Transport.unknown
+  readonly #lookups = new NumberedRequests(most)
+  readonly #unanswered: Unanswered
+  readonly #lostNs = { request: -1, response: -1 }
 
   constructor(telling: Telling, connection: StreamConnection, unanswered: Unanswered) {
     super(connection, patience)
-    this.telling = telling
-    this.unanswered = unanswered
+    this.#telling = telling
+    this.#unanswered = unanswered
   }
 
   get bytes(): number {
-    return this.lookups.bytes
+    return this.#lookups.bytes
   }
 
   protected ended(): void {
     const { errno } = this.connection
     const broken = errnoTypes.get(errno) ?? brokenOff(errno)
-    while (this.lookups.size > 0) this.failOldest(errno === 0 && !this.isStream ? 'timeout' : broken)
+    while (this.#lookups.size > 0) this.#failOldest(errno === 0 && !this.#isStream ? 'timeout' : broken)
   }
 
   protected piece(flow: ByteFlow): void {
-    if (this.transport === Transport.unknown) this.transport = this.transportOf(flow)
-    if (this.transport === Transport.unknown) this.ignore(flow)
-    else if (this.transport === Transport.datagrams) this.datagrams(flow)
-    else this.frames(flow)
+    if (this.#transport === Transport.unknown) this.#transport = this.#transportOf(flow)
+    if (this.#transport === Transport.unknown) this.#ignore(flow)
+    else if (this.#transport === Transport.datagrams) this.#datagrams(flow)
+    else this.#frames(flow)
   }
 
   protected gap(flow: ByteFlow): void {
-    this.lostNs[flow.request ? 'request' : 'response'] = flow.nowNs
+    this.#lostNs[flow.request ? 'request' : 'response'] = flow.nowNs
   }
 
   protected release(): void {
-    this.unanswered.delete(this)
-    this.lookups.drain(operation => this.connection.release(operation))
+    this.#unanswered.delete(this)
+    this.#lookups.drain(operation => this.connection.release(operation))
   }
 
-  private get isStream(): boolean {
-    return this.transport === Transport.stream
+  get #isStream(): boolean {
+    return this.#transport === Transport.stream
   }
 
   /** By the first call's bytes: a possible length, and a header behind it. */
-  private transportOf(flow: ByteFlow): 0 | 1 | 2 {
+  #transportOf(flow: ByteFlow): 0 | 1 | 2 {
     const { bytes, at, end } = flow
     const length = end - at
     // Some write the length by a call of its own. No datagram is that short.
@@ -119,15 +119,15 @@ export class DnsStream extends Framing {
   }
 
   /** The first byte alone tells nothing; all else is of another protocol. */
-  private ignore(flow: ByteFlow): void {
+  #ignore(flow: ByteFlow): void {
     if (flow.end - flow.at === 1) return
     flow.at = flow.end
     this.suspect()
   }
 
   /** Each call is a datagram; two that were sent by one call may stand behind each other. */
-  private datagrams(flow: ByteFlow): void {
-    const isRest = flow.broken && flow.nowNs === this.lostNs[flow.request ? 'request' : 'response']
+  #datagrams(flow: ByteFlow): void {
+    const isRest = flow.broken && flow.nowNs === this.#lostNs[flow.request ? 'request' : 'response']
     flow.broken = false
     while (!isRest && flow.end - flow.at >= headerBytes && !this.over) {
       const found = message.read(flow.bytes, flow.at, flow.end)
@@ -135,14 +135,14 @@ export class DnsStream extends Framing {
         this.suspect()
         break
       }
-      this.message(flow, message.end - flow.at)
+      this.#message(flow, message.end - flow.at)
       flow.at = message.end
     }
     flow.at = flow.end
   }
 
-  private frames(flow: ByteFlow): void {
-    if (flow.broken && !this.isFrame(flow)) {
+  #frames(flow: ByteFlow): void {
+    if (flow.broken && !this.#isFrame(flow)) {
       flow.at = flow.end
       return
     }
@@ -156,56 +156,56 @@ export class DnsStream extends Framing {
         this.fault(flow)
         return
       }
-      this.message(flow, length + 2)
+      this.#message(flow, length + 2)
       flow.skip(length + 2)
     }
   }
 
   /** Whether a call begins with a whole message, where framing was lost. */
-  private isFrame(flow: ByteFlow): boolean {
+  #isFrame(flow: ByteFlow): boolean {
     const { bytes, at, end } = flow
-    if (!flow.atCall || flow.nowNs === this.lostNs[flow.request ? 'request' : 'response']) return false
+    if (!flow.atCall || flow.nowNs === this.#lostNs[flow.request ? 'request' : 'response']) return false
     if (end - at < 2 + headerBytes) return false
     const length = bytes.readUInt16BE(at)
     return at + 2 + length <= end && message.read(bytes, at + 2, at + 2 + length) === Read.whole
   }
 
-  private message(flow: ByteFlow, size: number): void {
+  #message(flow: ByteFlow, size: number): void {
     if (message.response === flow.request) this.suspect()
-    else if (message.response) this.answer(flow, size)
-    else this.ask(flow, size)
+    else if (message.response) this.#answer(flow, size)
+    else this.#ask(flow, size)
   }
 
-  private ask(flow: ByteFlow, size: number): void {
-    this.unanswered.giveUpOld(flow.nowNs)
+  #ask(flow: ByteFlow, size: number): void {
+    this.#unanswered.giveUpOld(flow.nowNs)
     const hash = questionHash()
-    if (this.find(hash) !== undefined) return
-    if (this.lookups.isFull) this.giveUpOldest(flow.nowNs)
+    if (this.#find(hash) !== undefined) return
+    if (this.#lookups.isFull) this.#giveUpOldest(flow.nowNs)
     const operation = this.connection.begin(flow)
     if (operation === undefined) return
     operation.mark = hash
     operation.requestBytes = size
-    this.telling.describeQuestion(operation.call, this.connection, message, this.isStream)
-    this.lookups.add(message.id, operation)
-    this.unanswered.add(this)
+    this.#telling.describeQuestion(operation.call, this.connection, message, this.#isStream)
+    this.#lookups.add(message.id, operation)
+    this.#unanswered.add(this)
     this.connection.asked(operation)
   }
 
-  private answer(flow: ByteFlow, size: number): void {
-    const operation = this.find(message.questions === 0 ? 0 : questionHash())
+  #answer(flow: ByteFlow, size: number): void {
+    const operation = this.#find(message.questions === 0 ? 0 : questionHash())
     if (operation === undefined) return
-    this.remove(operation)
+    this.#remove(operation)
     this.good()
     operation.responseBytes = size
     operation.responseNs = flow.startNs
     operation.endNs = flow.nowNs
-    this.telling.describeAnswer(operation.call, message)
+    this.#telling.describeAnswer(operation.call, message)
     this.connection.end(operation)
   }
 
   /** The lookup that the message is about; `hash` 0: whatever it asks for. */
-  private find(hash: number): Operation | undefined {
-    const { lookups } = this
+  #find(hash: number): Operation | undefined {
+    const lookups = this.#lookups
     let lookup = lookups.get(message.id)
     while (lookup !== undefined && hash !== 0 && lookup.mark !== hash) lookup = lookups.next(lookup)
     return lookup
@@ -213,26 +213,26 @@ export class DnsStream extends Framing {
 
   /** Ends the lookups that have waited too long. */
   giveUpOld(nowNs: number): void {
-    const { lookups } = this
-    while (lookups.size > 0 && nowNs - lookups.oldest!.startNs > longestNs) this.giveUpOldest(nowNs)
+    const lookups = this.#lookups
+    while (lookups.size > 0 && nowNs - lookups.oldest!.startNs > longestNs) this.#giveUpOldest(nowNs)
   }
 
-  private giveUpOldest(nowNs: number): void {
-    const operation = this.lookups.oldest!
+  #giveUpOldest(nowNs: number): void {
+    const operation = this.#lookups.oldest!
     operation.endNs = Math.min(operation.startNs + longestNs, nowNs)
-    this.failOldest('timeout')
+    this.#failOldest('timeout')
   }
 
-  private failOldest(error: string): void {
-    const operation = this.lookups.oldest!
-    this.remove(operation)
-    this.telling.describeEnd(operation.call, error)
+  #failOldest(error: string): void {
+    const operation = this.#lookups.oldest!
+    this.#remove(operation)
+    this.#telling.describeEnd(operation.call, error)
     this.connection.end(operation)
   }
 
-  private remove(operation: Operation): void {
-    this.lookups.remove(operation)
-    if (this.lookups.size === 0) this.unanswered.delete(this)
+  #remove(operation: Operation): void {
+    this.#lookups.remove(operation)
+    if (this.#lookups.size === 0) this.#unanswered.delete(this)
   }
 }
 

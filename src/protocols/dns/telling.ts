@@ -16,11 +16,11 @@ const longestName = 255
 
 /** How lookups are told, and the texts for that: all sockets share them. */
 export class Telling {
-  private readonly names = small(new Interner({ slots: 2_048, maxLength: longestName }))
-  private readonly found = new Set<string>()
+  readonly #names = small(new Interner({ slots: 2_048, maxLength: longestName }))
+  readonly #found = new Set<string>()
   /** Lists of addresses, by the bytes that they are made of. */
-  private readonly keys = small(new Interner({ slots: 1_024, maxLength: 512 }))
-  private readonly answers = small(new BoundedMap<string, readonly string[]>(512))
+  readonly #keys = small(new Interner({ slots: 1_024, maxLength: 512 }))
+  readonly #answers = small(new BoundedMap<string, readonly string[]>(512))
 
   /** `stream`: over TCP. */
   describeQuestion(call: Call, connection: StreamConnection, message: Message, stream: boolean): void {
@@ -30,7 +30,7 @@ export class Telling {
     call.kind = SpanKind.client
     call.signalType = 'dns'
     call.duration = dnsLookup
-    attributes.add('dns.question.name', this.questionName(message))
+    attributes.add('dns.question.name', this.#questionName(message))
     attributes.add('dns.question.type', type.name)
     const { serverAddress, serverPort } = connection
     if (serverAddress !== '') {
@@ -47,7 +47,7 @@ export class Telling {
   describeAnswer(call: Call, message: Message): void {
     const { attributes, dimensions } = call
     const code = codeName(message.code)
-    if (message.addresses > 0) attributes.add('dns.answers', this.addresses(message))
+    if (message.addresses > 0) attributes.add('dns.answers', this.#addresses(message))
     attributes.add('dns.response_code', code)
     this.describeEnd(call, message.code === 0 ? '' : code)
     dimensions.add('dns.response_code', code)
@@ -58,25 +58,25 @@ export class Telling {
     const name = String(call.attributes.get('dns.question.name'))
     const type = call.attributes.get('dns.question.type')
     // Names of addresses have no end, and what is not there could be anything.
-    if (error === '' && type !== typeName(recordType.ptr).name && this.found.size < mostNames)
-      this.found.add(name)
-    call.dimensions.add('dns.question.name', this.found.has(name) ? name : otherName)
+    if (error === '' && type !== typeName(recordType.ptr).name && this.#found.size < mostNames)
+      this.#found.add(name)
+    call.dimensions.add('dns.question.name', this.#found.has(name) ? name : otherName)
     if (error === '') return
     call.error = error
     call.attributes.add('error.type', error)
     call.dimensions.add('error.type', error)
   }
 
-  private questionName(message: Message): string {
-    return this.names.intern(message.name, 0, Math.min(message.nameLength, longestName))
+  #questionName(message: Message): string {
+    return this.#names.intern(message.name, 0, Math.min(message.nameLength, longestName))
   }
 
-  private addresses(message: Message): readonly string[] {
-    const key = this.keys.intern(message.addressBytes, 0, message.addressLength)
-    let list = this.answers.get(key)
+  #addresses(message: Message): readonly string[] {
+    const key = this.#keys.intern(message.addressBytes, 0, message.addressLength)
+    let list = this.#answers.get(key)
     if (list === undefined) {
       list = textsOf(message.addressBytes, message.addressLength)
-      this.answers.set(key, list)
+      this.#answers.set(key, list)
     }
     return list
   }

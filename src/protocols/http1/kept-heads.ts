@@ -22,17 +22,17 @@ export class KeptHead {
 
 /** Lends the buffers in which request heads wait. Who borrows them counts what they take. */
 export class KeptHeads {
-  private readonly free: KeptHead[] = []
+  readonly #free: KeptHead[] = []
 
   take(): KeptHead {
-    const head = this.free.pop() ?? new KeptHead()
+    const head = this.#free.pop() ?? new KeptHead()
     head.length = 0
     head.cut = false
     return head
   }
 
   give(head: KeptHead): void {
-    if (this.free.length < maxFree && head.bytes.length <= maxFreeBytes) this.free.push(head)
+    if (this.#free.length < maxFree && head.bytes.length <= maxFreeBytes) this.#free.push(head)
   }
 
   /** Lets go of what stands behind the first `most` bytes. */

@@ -43,13 +43,13 @@ export class Message {
   /** Bytes at hand without a line's end, which need not be looked at again; and those that were kept. */
   scanned = 0
   kept = 0
-  private startOffset = 0
-  private length = -1
-  private chunked = false
-  private coded = false
-  private chunkSize = 0
-  private extension = false
-  private lineBytes = 0
+  #startOffset = 0
+  #length = -1
+  #chunked = false
+  #coded = false
+  #chunkSize = 0
+  #extension = false
+  #lineBytes = 0
 
   constructor(request: boolean) {
     this.request = request
@@ -74,20 +74,20 @@ export class Message {
     this.headBytes = 0
     this.scanned = 0
     this.kept = 0
-    this.startOffset = flow.offset
-    this.length = -1
-    this.chunked = false
-    this.coded = false
+    this.#startOffset = flow.offset
+    this.#length = -1
+    this.#chunked = false
+    this.#coded = false
   }
 
   /** Where a message of known length ends. */
   get endOffset(): number {
-    return this.startOffset + this.headBytes + Math.max(0, this.length)
+    return this.#startOffset + this.headBytes + Math.max(0, this.#length)
   }
 
   /** Says how many bytes of it there are before `offset`. */
   count(offset: number): void {
-    this.bytes = Math.max(0, offset - this.startOffset)
+    this.bytes = Math.max(0, offset - this.#startOffset)
   }
 
   /** No more of it will come. */
@@ -103,7 +103,7 @@ export class Message {
     if (this.first) {
       this.first = false
       this.long = false
-      return this.request ? requestLine(bytes, start, to) : this.statusLine(bytes, start, to)
+      return this.request ? requestLine(bytes, start, to) : this.#statusLine(bytes, start, to)
     }
     if (this.long) {
       this.long = false
@@ -112,32 +112,32 @@ export class Message {
     if (to === start) return Line.last
     const letter = lower(bytes[start]!)
     if (letter === letterC && begins(bytes, start, to, 'content-length:')) {
-      this.length = contentLength(bytes, start + 15, to)
+      this.#length = contentLength(bytes, start + 15, to)
     } else if (letter === letterT && begins(bytes, start, to, 'transfer-encoding')) {
       // Only a message whose last coding is "chunked" frames itself.
-      this.coded = true
-      this.chunked = begins(bytes, to - 7, to, 'chunked')
+      this.#coded = true
+      this.#chunked = begins(bytes, to - 7, to, 'chunked')
     }
     return Line.more
   }
 
   /** What follows the head, whose last byte is behind `flow.at` (section 6.3). False: nothing. */
   bodyFollows(flow: ByteFlow, bodiless: boolean): boolean {
-    this.headBytes = flow.offset - this.startOffset
+    this.headBytes = flow.offset - this.#startOffset
     if (bodiless) return false
-    if (this.chunked) {
+    if (this.#chunked) {
       this.part = Part.chunkSize
-      this.chunkSize = 0
-      this.extension = false
+      this.#chunkSize = 0
+      this.#extension = false
       return true
     }
-    if (this.coded || (this.length < 0 && !this.request)) {
+    if (this.#coded || (this.#length < 0 && !this.request)) {
       this.part = Part.rest
       return true
     }
-    if (this.length <= 0) return false
+    if (this.#length <= 0) return false
     this.part = Part.body
-    this.passage.start(flow, this.length)
+    this.passage.start(flow, this.#length)
     return true
   }
 
@@ -146,23 +146,23 @@ export class Message {
     while (flow.at < flow.end) {
       const byte = flow.bytes[flow.at++]!
       if (this.part === Part.trailer) {
-        if (byte === lineFeed && this.lineBytes === 0) return true
-        if (byte !== carriageReturn) this.lineBytes = byte === lineFeed ? 0 : 1
+        if (byte === lineFeed && this.#lineBytes === 0) return true
+        if (byte !== carriageReturn) this.#lineBytes = byte === lineFeed ? 0 : 1
         continue
       }
       const digit = hexDigit(byte)
       if (byte === lineFeed) {
-        if (this.chunkSize > 0) {
+        if (this.#chunkSize > 0) {
           this.part = Part.chunk
-          this.passage.start(flow, this.chunkSize + 2)
+          this.passage.start(flow, this.#chunkSize + 2)
           return false
         }
         this.part = Part.trailer
-        this.lineBytes = 0
-      } else if (digit >= 0 && !this.extension) {
-        this.chunkSize = Math.min(this.chunkSize * 16 + digit, maxLength)
+        this.#lineBytes = 0
+      } else if (digit >= 0 && !this.#extension) {
+        this.#chunkSize = Math.min(this.#chunkSize * 16 + digit, maxLength)
       } else if (byte !== carriageReturn) {
-        this.extension = true
+        this.#extension = true
       }
     }
     return false
@@ -171,11 +171,11 @@ export class Message {
   /** The chunk has gone by. */
   nextChunk(): void {
     this.part = Part.chunkSize
-    this.chunkSize = 0
-    this.extension = false
+    this.#chunkSize = 0
+    this.#extension = false
   }
 
-  private statusLine(bytes: Buffer, start: number, end: number): Line {
+  #statusLine(bytes: Buffer, start: number, end: number): Line {
     if (end - start < 12 || !isVersion(bytes, start)) return Line.foreign
     const hundreds = bytes[start + 9]! - digit0
     const tens = bytes[start + 10]! - digit0

@@ -27,21 +27,21 @@ export type ReadHead = (operation: Operation, bytes: Buffer, length: number) => 
 
 /** Requests in flight on all connections: what is kept of each, and how it ends. */
 export class Http1Requests {
-  private readonly read: ReadHead
-  private readonly captureBytes: number
-  private readonly heads = new KeptHeads()
-  private readonly free: Pending[] = []
+  readonly #read: ReadHead
+  readonly #captureBytes: number
+  readonly #heads = new KeptHeads()
+  readonly #free: Pending[] = []
 
   /** `captureBytes`: of each head, for what is told of the request. */
   constructor(read: ReadHead, captureBytes: number) {
-    this.read = read
-    this.captureBytes = captureBytes
+    this.#read = read
+    this.#captureBytes = captureBytes
   }
 
   begin(operation: Operation | undefined): Pending {
-    const pending = this.free.pop() ?? new Pending()
+    const pending = this.#free.pop() ?? new Pending()
     pending.operation = operation
-    pending.head = operation === undefined ? none : this.heads.take()
+    pending.head = operation === undefined ? none : this.#heads.take()
     pending.isHead = false
     pending.isConnect = false
     pending.whole = false
@@ -53,7 +53,7 @@ export class Http1Requests {
   keep(pending: Pending, connection: StreamConnection, bytes: Buffer, start: number, end: number): void {
     const { operation, head } = pending
     if (operation === undefined) return
-    this.heads.append(head, bytes, start, end)
+    this.#heads.append(head, bytes, start, end)
     operation.kept = head.memory
     connection.weigh(operation)
   }
@@ -63,7 +63,7 @@ export class Http1Requests {
     const { operation, head } = pending
     if (operation === undefined) return
     readTraceHeaders(head.bytes, 0, head.length, operation.context)
-    this.heads.shorten(head, this.captureBytes)
+    this.#heads.shorten(head, this.#captureBytes)
     operation.kept = head.memory
     connection.asked(operation)
   }
@@ -86,27 +86,27 @@ export class Http1Requests {
       operation.endNs = endNs
       operation.aborted = aborted
       operation.errno = aborted ? connection.errno : 0
-      if (this.read(operation, head.bytes, head.length)) connection.end(operation)
+      if (this.#read(operation, head.bytes, head.length)) connection.end(operation)
       else connection.abandon(operation)
     }
-    this.release(pending)
+    this.#release(pending)
   }
 
   abandon(pending: Pending, connection: StreamConnection): void {
     if (pending.operation !== undefined) connection.abandon(pending.operation)
-    this.release(pending)
+    this.#release(pending)
   }
 
   /** It goes unseen from here on. */
   drop(pending: Pending, connection: StreamConnection): void {
     if (pending.operation !== undefined) connection.release(pending.operation)
-    this.release(pending)
+    this.#release(pending)
   }
 
-  private release(pending: Pending): void {
-    if (pending.head !== none) this.heads.give(pending.head)
+  #release(pending: Pending): void {
+    if (pending.head !== none) this.#heads.give(pending.head)
     pending.head = none
     pending.operation = undefined
-    if (this.free.length < 1024) this.free.push(pending)
+    if (this.#free.length < 1024) this.#free.push(pending)
   }
 }

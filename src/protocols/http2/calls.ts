@@ -19,23 +19,23 @@ const noHead = new KeptHead()
 
 /** Requests in flight on all connections of HTTP/2: what is kept of each, and what comes of it. */
 export class Http2Calls {
-  private readonly http: HttpCalls
-  private readonly grpc = new GrpcCalls()
-  private readonly heads = new KeptHeads()
-  private readonly head = new RequestHead()
-  private readonly free: OpenStream[] = []
+  readonly #http: HttpCalls
+  readonly #grpc = new GrpcCalls()
+  readonly #heads = new KeptHeads()
+  readonly #head = new RequestHead()
+  readonly #free: OpenStream[] = []
 
   constructor(options: ProtocolOptions) {
-    this.http = new HttpCalls(options)
+    this.#http = new HttpCalls(options)
   }
 
   /** Takes what `fields` tell of a request. */
   open(id: number, operation: Operation, connection: StreamConnection): OpenStream {
-    const stream = this.free.pop() ?? new OpenStream()
+    const stream = this.#free.pop() ?? new OpenStream()
     stream.id = id
     stream.operation = operation
-    stream.head = this.heads.take()
-    stream.hasPath = keepHead(this.heads, stream.head)
+    stream.head = this.#heads.take()
+    stream.hasPath = keepHead(this.#heads, stream.head)
     stream.https = fields.has(Field.scheme) ? fields.is(Field.scheme, 'https') : connection.tls
     stream.grpc = fields.has(Field.method) && !fields.is(Field.method, 'POST') ? Said.no : saysGrpc()
     stream.prefixed = Said.unknown
@@ -54,7 +54,7 @@ export class Http2Calls {
   /** It is over. `grpc` says whether it was gRPC. */
   end(stream: OpenStream, connection: StreamConnection, ending: Ending, grpc: boolean): void {
     const { operation, head: kept } = stream
-    const { head } = this
+    const head = this.#head
     head.read(kept.bytes, 0, kept.length)
     head.version = '2'
     if (stream.https && head.target.host.empty) head.scheme = 'https://'
@@ -62,33 +62,33 @@ export class Http2Calls {
       head.hasPath = false
       head.path.clear()
     }
-    if (grpc) this.grpc.describe(stream, head, connection, ending)
+    if (grpc) this.#grpc.describe(stream, head, connection, ending)
     else {
       operation.requestBodyBytes = stream.requestBody
       operation.responseBodyBytes = stream.responseBody
       // No answer was seen, and there may have been one: that is no error.
-      this.http.describe(head, kept.bytes, operation, failureOf(ending, connection), ending.unseen)
+      this.#http.describe(head, kept.bytes, operation, failureOf(ending, connection), ending.unseen)
     }
     connection.end(operation)
-    this.release(stream)
+    this.#release(stream)
   }
 
   abandon(stream: OpenStream, connection: StreamConnection): void {
     connection.abandon(stream.operation)
-    this.release(stream)
+    this.#release(stream)
   }
 
   /** The connection was not HTTP/2 after all. */
   forget(stream: OpenStream, connection: StreamConnection): void {
     connection.release(stream.operation)
-    this.release(stream)
+    this.#release(stream)
   }
 
-  private release(stream: OpenStream): void {
-    this.heads.give(stream.head)
-    if (this.free.length >= mostFree) return
+  #release(stream: OpenStream): void {
+    this.#heads.give(stream.head)
+    if (this.#free.length >= mostFree) return
     stream.head = noHead
     stream.operation = noOperation
-    this.free.push(stream)
+    this.#free.push(stream)
   }
 }

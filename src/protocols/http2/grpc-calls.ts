@@ -14,7 +14,7 @@ import type { OpenStream } from './open-stream.ts'
  * before it, what `brokenOff` calls that. A status that cannot be known is left out.
  */
 export class GrpcCalls {
-  private readonly words = small(new Interner({ slots: 4_096, maxLength: 256 }))
+  readonly #words = small(new Interner({ slots: 4_096, maxLength: 256 }))
 
   /** Fills the operation's call. `head` was read from what was kept of the stream's request. */
   describe(stream: OpenStream, head: RequestHead, connection: StreamConnection, ending: Ending): void {
@@ -31,7 +31,7 @@ export class GrpcCalls {
     else if (code !== GrpcStatus.ok && (!server || serverErrors.has(code))) call.error = status
     attributes.add('rpc.system.name', 'grpc')
     dimensions.add('rpc.system.name', 'grpc')
-    const method = head.path.empty ? '' : this.words.intern(bytes, head.path.start + 1, head.path.end)
+    const method = head.path.empty ? '' : this.#words.intern(bytes, head.path.start + 1, head.path.end)
     call.telemetry = telemetryMethods.has(method)
     // A server tells by this status that it does not know the method: anybody may ask for anything.
     const foreign = server && code === GrpcStatus.unimplemented
@@ -41,7 +41,7 @@ export class GrpcCalls {
       dimensions.add('rpc.method', foreign ? '_OTHER' : method)
       if (foreign) attributes.add('rpc.method_original', method)
     }
-    this.describeServer(stream, head, connection)
+    this.#describeServer(stream, head, connection)
     if (server) attributes.add('client.address', connection.clientAddress)
     attributes.add('network.peer.address', connection.peerAddress)
     attributes.add('network.peer.port', connection.peerPort)
@@ -55,12 +55,12 @@ export class GrpcCalls {
     }
   }
 
-  private describeServer(stream: OpenStream, head: RequestHead, connection: StreamConnection): void {
+  #describeServer(stream: OpenStream, head: RequestHead, connection: StreamConnection): void {
     const { attributes, dimensions } = stream.operation.call
     let address = connection.serverAddress
     let port = connection.serverPort
     if (!head.host.host.empty) {
-      address = this.words.intern(stream.head.bytes, head.host.host.start, head.host.host.end)
+      address = this.#words.intern(stream.head.bytes, head.host.host.start, head.host.host.end)
       port = head.host.port || (stream.https ? 443 : 80)
     }
     attributes.add('server.address', address)

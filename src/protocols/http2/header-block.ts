@@ -28,9 +28,9 @@ export class HeaderBlock {
   last = false
   /** It has more than is kept, or a frame of it is malformed. */
   spoilt = false
-  private frameStart = 0
-  private padded = false
-  private before = 0
+  #frameStart = 0
+  #padded = false
+  #before = 0
 
   /** A frame of it begins, whose payload is at `flow.at`. */
   begin(head: FrameHead): void {
@@ -41,11 +41,11 @@ export class HeaderBlock {
       this.length = 0
       this.spoilt = false
     }
-    this.padded = head.type !== FrameType.continuation && (head.flags & Flag.padded) !== 0
-    this.before = bytesBefore(head)
+    this.#padded = head.type !== FrameType.continuation && (head.flags & Flag.padded) !== 0
+    this.#before = bytesBefore(head)
     this.last = (head.flags & Flag.endHeaders) !== 0
     this.left = head.length
-    this.frameStart = this.length
+    this.#frameStart = this.length
   }
 
   /** Takes what is at hand. True: the frame is whole. */
@@ -53,14 +53,14 @@ export class HeaderBlock {
     const count = Math.min(this.left, flow.end - flow.at)
     if (this.length + count > maxBlock) this.spoilt = true
     if (!this.spoilt) {
-      if (this.length + count > this.bytes.length) this.grow(count)
+      if (this.length + count > this.bytes.length) this.#grow(count)
       flow.bytes.copy(this.bytes, this.length, flow.at, flow.at + count)
       this.length += count
     }
     flow.at += count
     this.left -= count
     if (this.left > 0) return false
-    if (!this.spoilt) this.strip()
+    if (!this.spoilt) this.#strip()
     return true
   }
 
@@ -75,10 +75,11 @@ export class HeaderBlock {
   }
 
   /** Takes out what is not of the block: padding, priority, the promised stream. */
-  private strip(): void {
-    const { bytes, frameStart } = this
-    const padding = this.padded ? bytes[frameStart]! : 0
-    const start = frameStart + this.before
+  #strip(): void {
+    const { bytes } = this
+    const frameStart = this.#frameStart
+    const padding = this.#padded ? bytes[frameStart]! : 0
+    const start = frameStart + this.#before
     const end = this.length - padding
     if (end < start) {
       this.spoilt = true
@@ -88,7 +89,7 @@ export class HeaderBlock {
     this.length = frameStart + end - start
   }
 
-  private grow(count: number): void {
+  #grow(count: number): void {
     const old = this.bytes
     this.bytes = bufferOf(2 ** Math.ceil(Math.log2(Math.max(leastBytes, this.length + count))))
     old.copy(this.bytes, 0, 0, this.length)

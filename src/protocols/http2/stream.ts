@@ -29,64 +29,64 @@ const ending = new Ending()
 
 /** Follows the frames of one connection. Bodies are passed over unread. */
 export class Http2Stream implements StreamDecoder {
-  private readonly calls: Http2Calls
-  private readonly connection: StreamConnection
-  private readonly request: Way
-  private readonly response: Way
-  private readonly streams: StreamTable = new NumberedRequests(maxStreams)
+  readonly #calls: Http2Calls
+  readonly #connection: StreamConnection
+  readonly #request: Way
+  readonly #response: Way
+  readonly #streams: StreamTable = new NumberedRequests(maxStreams)
   /** The newest stream of the client. */
-  private newest = 0
+  #newest = 0
   /** The client's preface was there. */
-  private opened = false
-  private faults = 0
-  private over = false
+  #opened = false
+  #faults = 0
+  #over = false
   /** Streams of this connection were gRPC, or were not. */
-  private sawGrpc = false
-  private sawHttp = false
+  #sawGrpc = false
+  #sawHttp = false
   /** Bytes of the client were lost: streams that it reset may still count as open. */
-  private missedRequests = false
+  #missedRequests = false
   /** Streams that may have ended unseen, and when they were looked through. */
-  private doubtful = 0
-  private lookedNs = 0
+  #doubtful = 0
+  #lookedNs = 0
   /** The server looks at no streams above this one, and when it said so; 0: those that were there have been ended. */
-  private goneAbove = 0
-  private goneNs = 0
+  #goneAbove = 0
+  #goneNs = 0
 
   constructor(calls: Http2Calls, connection: StreamConnection) {
-    this.calls = calls
-    this.connection = connection
-    this.request = new Way(true, connection.joined)
-    this.response = new Way(false, connection.joined)
+    this.#calls = calls
+    this.#connection = connection
+    this.#request = new Way(true, connection.joined)
+    this.#response = new Way(false, connection.joined)
   }
 
   read(flow: ByteFlow): void {
-    const way = flow.request ? this.request : this.response
-    if (this.goneNs > 0) this.endGone(mostAtOnce)
+    const way = flow.request ? this.#request : this.#response
+    if (this.#goneNs > 0) this.#endGone(mostAtOnce)
     while (flow.at < flow.end) {
-      if (this.over) {
+      if (this.#over) {
         flow.at = flow.end
         return
       }
-      if (!this.step(flow, way)) return
+      if (!this.#step(flow, way)) return
     }
   }
 
   lost(flow: ByteFlow): void {
-    if (this.over) return
-    const way = flow.request ? this.request : this.response
+    if (this.#over) return
+    const way = flow.request ? this.#request : this.#response
     if (way.passage.left > 0) {
       if (way.passage.outlasts(flow)) {
         flow.broken = false
-        if (way.passage.left === 0) this.passed(way, flow.nowNs)
+        if (way.passage.left === 0) this.#passed(way, flow.nowNs)
         return
       }
-      this.passed(way, flow.nowNs)
+      this.#passed(way, flow.nowNs)
     }
-    this.lose(flow, way)
+    this.#lose(flow, way)
   }
 
   get bytes(): number {
-    return fixedBytes + this.request.bytes + this.response.bytes + this.streams.bytes
+    return fixedBytes + this.#request.bytes + this.#response.bytes + this.#streams.bytes
   }
 
   close(): void {
@@ -94,63 +94,63 @@ export class Http2Stream implements StreamDecoder {
   }
 
   closeSome(most: number): boolean {
-    this.endGone(most)
-    const certain = (this.opened || this.response.seen) && !this.connection.leaving
-    for (const stream of selectStreams(this.streams, () => true, most)) {
-      const unseen = stream.doubtNs > 0 && this.connection.errno === 0
+    this.#endGone(most)
+    const certain = (this.#opened || this.#response.seen) && !this.#connection.leaving
+    for (const stream of selectStreams(this.#streams, () => true, most)) {
+      const unseen = stream.doubtNs > 0 && this.#connection.errno === 0
       if (certain) {
-        this.end(stream, stream.doubtNs, ending.set(-1, false, !unseen, unseen))
+        this.#end(stream, stream.doubtNs, ending.set(-1, false, !unseen, unseen))
       } else {
-        this.streams.take(stream.id)
-        this.calls.forget(stream, this.connection)
+        this.#streams.take(stream.id)
+        this.#calls.forget(stream, this.#connection)
       }
     }
-    if (this.request.begun !== undefined) this.connection.release(this.request.begun)
-    this.request.begun = undefined
-    this.over = true
-    return this.streams.size > 0
+    if (this.#request.begun !== undefined) this.#connection.release(this.#request.begun)
+    this.#request.begun = undefined
+    this.#over = true
+    return this.#streams.size > 0
   }
 
   /** Takes the next part; false: more bytes are needed. */
-  private step(flow: ByteFlow, way: Way): boolean {
+  #step(flow: ByteFlow, way: Way): boolean {
     if (way.passage.left > 0) {
       if (!way.passage.pass(flow)) return false
-      this.passed(way, flow.nowNs)
+      this.#passed(way, flow.nowNs)
       return true
     }
     if (way.block.left > 0) {
       if (!way.block.take(flow)) return false
-      this.blockFrameEnds(flow, way)
+      this.#blockFrameEnds(flow, way)
       return true
     }
-    if (flow.broken && !this.resync(flow, way)) return false
-    if (way.request && !this.opened && !this.connection.joined) return this.readPreface(flow)
+    if (flow.broken && !this.#resync(flow, way)) return false
+    if (way.request && !this.#opened && !this.#connection.joined) return this.#readPreface(flow)
     if (flow.end - flow.at < frameHeadBytes) return false
     frame.read(flow.bytes, flow.at)
-    if (!this.fits(way)) {
-      this.fault(flow, way)
+    if (!this.#fits(way)) {
+      this.#fault(flow, way)
       return false
     }
-    if (!this.readFrame(flow, way)) return false
+    if (!this.#readFrame(flow, way)) return false
     way.seen = true
     return true
   }
 
-  private readPreface(flow: ByteFlow): boolean {
+  #readPreface(flow: ByteFlow): boolean {
     const { bytes, at, end } = flow
     const count = prefaceLength(bytes, at, end)
     if (count < Math.min(preface.length, end - at)) {
-      this.refuse(flow)
+      this.#refuse(flow)
       return false
     }
     if (count < preface.length) return false
     flow.at += preface.length
-    this.opened = true
+    this.#opened = true
     return true
   }
 
   /** Looks for a frame after a loss, or on a connection that is older than its observation. */
-  private resync(flow: ByteFlow, way: Way): boolean {
+  #resync(flow: ByteFlow, way: Way): boolean {
     const atCall = flow.atCall || way.heldStart
     way.heldStart = false
     const { bytes, at, end } = flow
@@ -159,7 +159,7 @@ export class Http2Stream implements StreamDecoder {
       if (count === preface.length) {
         flow.at += count
         flow.broken = false
-        this.opened = true
+        this.#opened = true
         return flow.at < end
       }
       if (count === end - at) {
@@ -171,10 +171,10 @@ export class Http2Stream implements StreamDecoder {
       way.heldStart = true
       return false
     }
-    const found = findFrame(bytes, at, end, atCall, way.request, this.newest, this.streams)
+    const found = findFrame(bytes, at, end, atCall, way.request, this.#newest, this.#streams)
     if (found < 0) {
       flow.at = end
-      if (!way.seen && ++way.misses > maxMisses) this.refuse(flow)
+      if (!way.seen && ++way.misses > maxMisses) this.#refuse(flow)
       return false
     }
     flow.at = found
@@ -183,75 +183,75 @@ export class Http2Stream implements StreamDecoder {
   }
 
   /** Whether the frame may stand where it does. */
-  private fits(way: Way): boolean {
+  #fits(way: Way): boolean {
     if (!frame.valid) return false
     if (way.block.stream !== 0)
       return frame.type === FrameType.continuation && frame.stream === way.block.stream
     if (frame.type === FrameType.continuation) return false
     // Both sides begin with their settings (section 3.4).
-    return way.seen || this.connection.joined || frame.type === FrameType.settings
+    return way.seen || this.#connection.joined || frame.type === FrameType.settings
   }
 
   /** The bytes cannot be what they are taken for. */
-  private fault(flow: ByteFlow, way: Way): void {
-    if (++this.faults > maxFaults || (!way.seen && !this.connection.joined)) {
-      this.refuse(flow)
+  #fault(flow: ByteFlow, way: Way): void {
+    if (++this.#faults > maxFaults || (!way.seen && !this.#connection.joined)) {
+      this.#refuse(flow)
       return
     }
     flow.at = flow.end
     flow.broken = true
-    this.lose(flow, way)
+    this.#lose(flow, way)
   }
 
-  private lose(flow: ByteFlow, way: Way): void {
-    if (way.begun !== undefined) this.connection.abandon(way.begun)
+  #lose(flow: ByteFlow, way: Way): void {
+    if (way.begun !== undefined) this.#connection.abandon(way.begun)
     way.lose()
     if (way.request) {
-      this.missedRequests = true
+      this.#missedRequests = true
       return
     }
-    for (const stream of selectStreams(this.streams, ({ doubtNs: since }) => since === 0)) {
+    for (const stream of selectStreams(this.#streams, ({ doubtNs: since }) => since === 0)) {
       stream.doubtNs = flow.nowNs
-      this.doubtful++
+      this.#doubtful++
     }
   }
 
   /** Reads the frame at `flow.at`, whose head is in `frame`; false: it needs more bytes. */
-  private readFrame(flow: ByteFlow, way: Way): boolean {
+  #readFrame(flow: ByteFlow, way: Way): boolean {
     const payload = flow.at + frameHeadBytes
     const atHand = flow.end - payload
     switch (frame.type) {
       case FrameType.data:
-        return this.readData(flow, way)
+        return this.#readData(flow, way)
       case FrameType.headers:
       case FrameType.pushPromise:
       case FrameType.continuation:
-        this.readHeaders(flow, way)
+        this.#readHeaders(flow, way)
         return true
       case FrameType.reset:
         if (atHand < 4) return false
-        this.readReset(flow, way)
+        this.#readReset(flow, way)
         return true
       case FrameType.goAway:
         if (atHand < 4) return false
-        if (!way.request) this.goneAway(numberAt(flow.bytes, payload), flow.nowNs)
+        if (!way.request) this.#goneAway(numberAt(flow.bytes, payload), flow.nowNs)
         break
     }
-    this.pass(flow, way, 0, false)
+    this.#pass(flow, way, 0, false)
     return true
   }
 
   /** Passes over the payload of the frame at `flow.at`, which is data of a stream, or of none. */
-  private pass(flow: ByteFlow, way: Way, stream: number, last: boolean): void {
+  #pass(flow: ByteFlow, way: Way, stream: number, last: boolean): void {
     flow.at += frameHeadBytes
     way.passing = stream
     way.passingLast = last
     way.passage.start(flow, frame.length)
-    if (frame.length === 0) this.passed(way, flow.nowNs)
+    if (frame.length === 0) this.#passed(way, flow.nowNs)
   }
 
-  private readData(flow: ByteFlow, way: Way): boolean {
-    const stream = this.streams.get(frame.stream)
+  #readData(flow: ByteFlow, way: Way): boolean {
+    const stream = this.#streams.get(frame.stream)
     const { bytes } = flow
     const payload = flow.at + frameHeadBytes
     if (stream !== undefined) {
@@ -269,14 +269,14 @@ export class Http2Stream implements StreamDecoder {
       const body = Math.max(0, frame.length - (padded && frame.length > 0 ? bytes[payload]! + 1 : 0))
       if (way.request) stream.requestBody += body
       else stream.responseBody += body
-      this.count(flow, way, stream)
+      this.#count(flow, way, stream)
     }
-    this.pass(flow, way, frame.stream, (frame.flags & Flag.endStream) !== 0)
+    this.#pass(flow, way, frame.stream, (frame.flags & Flag.endStream) !== 0)
     return true
   }
 
   /** Counts the frame at `flow.at` to its stream. */
-  private count(flow: ByteFlow, way: Way, stream: OpenStream): void {
+  #count(flow: ByteFlow, way: Way, stream: OpenStream): void {
     const { operation } = stream
     const bytes = frameHeadBytes + frame.length
     if (way.request) {
@@ -287,31 +287,31 @@ export class Http2Stream implements StreamDecoder {
     if (operation.responseNs === 0) operation.responseNs = flow.startNs
     if (stream.doubtNs === 0) return
     stream.doubtNs = 0
-    this.doubtful--
+    this.#doubtful--
   }
 
-  private passed(way: Way, nowNs: number): void {
+  #passed(way: Way, nowNs: number): void {
     const { passing, passingLast } = way
     way.passing = 0
     way.passage.left = 0
     if (passing === 0 || !passingLast || way.request) return
-    const stream = this.streams.get(passing)
-    if (stream !== undefined) this.end(stream, nowNs, ending.set(-1, false, false, false))
+    const stream = this.#streams.get(passing)
+    if (stream !== undefined) this.#end(stream, nowNs, ending.set(-1, false, false, false))
   }
 
   /** A frame with a part of a header block. The common one is whole, and is read where it stands. */
-  private readHeaders(flow: ByteFlow, way: Way): void {
+  #readHeaders(flow: ByteFlow, way: Way): void {
     const { block } = way
-    const known = this.streams.get(frame.stream)
-    if (known !== undefined) this.count(flow, way, known)
+    const known = this.#streams.get(frame.stream)
+    if (known !== undefined) this.#count(flow, way, known)
     else if (way.begun !== undefined) way.begun.requestBytes += frameHeadBytes + frame.length
-    else if (way.request && this.isNew()) this.begin(flow, way)
+    else if (way.request && this.#isNew()) this.#begin(flow, way)
     flow.at += frameHeadBytes
     const end = flow.at + frame.length
     const alone = frame.type !== FrameType.continuation && (frame.flags & Flag.endHeaders) !== 0
     if (!alone || end > flow.end) {
       block.begin(frame)
-      if (block.take(flow)) this.blockFrameEnds(flow, way)
+      if (block.take(flow)) this.#blockFrameEnds(flow, way)
       return
     }
     const padding = (frame.flags & Flag.padded) === 0 ? 0 : flow.bytes[flow.at]!
@@ -321,22 +321,22 @@ export class Http2Stream implements StreamDecoder {
     const pushed = frame.type === FrameType.pushPromise
     const bytes = flow.bytes
     flow.at = end
-    this.readBlock(flow, way, bytes, start, end - padding, stream, last, pushed)
+    this.#readBlock(flow, way, bytes, start, end - padding, stream, last, pushed)
   }
 
   /** A client's stream that was not there before. */
-  private isNew(): boolean {
-    return frame.type === FrameType.headers && (frame.stream & 1) === 1 && frame.stream > this.newest
+  #isNew(): boolean {
+    return frame.type === FrameType.headers && (frame.stream & 1) === 1 && frame.stream > this.#newest
   }
 
   /** A request may begin at `flow.at`. */
-  private begin(flow: ByteFlow, way: Way): void {
-    this.newest = frame.stream
-    way.begun = this.connection.begin(flow)
+  #begin(flow: ByteFlow, way: Way): void {
+    this.#newest = frame.stream
+    way.begun = this.#connection.begin(flow)
     if (way.begun === undefined) return
-    if (this.streams.isFull && this.missedRequests) this.abandonAll()
-    if (this.streams.isFull) {
-      this.connection.abandon(way.begun)
+    if (this.#streams.isFull && this.#missedRequests) this.#abandonAll()
+    if (this.#streams.isFull) {
+      this.#connection.abandon(way.begun)
       way.begun = undefined
     } else {
       way.begun.requestBytes = frameHeadBytes + frame.length
@@ -344,23 +344,23 @@ export class Http2Stream implements StreamDecoder {
   }
 
   /** Streams whose end was missed must not keep out those that come: which ones they are cannot be known. */
-  private abandonAll(): void {
-    this.missedRequests = false
-    this.doubtful = 0
-    this.streams.drain(stream => this.calls.abandon(stream, this.connection))
+  #abandonAll(): void {
+    this.#missedRequests = false
+    this.#doubtful = 0
+    this.#streams.drain(stream => this.#calls.abandon(stream, this.#connection))
   }
 
-  private blockFrameEnds(flow: ByteFlow, way: Way): void {
+  #blockFrameEnds(flow: ByteFlow, way: Way): void {
     const { block } = way
     if (!block.last) return
     const { stream, endStream, pushed, spoilt } = block
     block.stream = 0
-    this.readBlock(flow, way, block.bytes, 0, spoilt ? -1 : block.length, stream, endStream, pushed)
+    this.#readBlock(flow, way, block.bytes, 0, spoilt ? -1 : block.length, stream, endStream, pushed)
     block.clear()
   }
 
   /** A whole header block, `bytes[start, end)`; the end before the start: it cannot be read. */
-  private readBlock(
+  #readBlock(
     flow: ByteFlow,
     way: Way,
     bytes: Buffer,
@@ -376,33 +376,33 @@ export class Http2Stream implements StreamDecoder {
       fields.clear()
       fields.unknown = 1
       way.hpack.forget()
-      if (++this.faults > maxFaults) {
-        this.refuse(flow)
+      if (++this.#faults > maxFaults) {
+        this.#refuse(flow)
         return
       }
     }
     if (pushed) return
-    if (way.request) this.requestHead(way, id, readable)
-    else this.responseHead(id, last, flow.nowNs)
+    if (way.request) this.#requestHead(way, id, readable)
+    else this.#responseHead(id, last, flow.nowNs)
   }
 
-  private requestHead(way: Way, id: number, readable: boolean): void {
+  #requestHead(way: Way, id: number, readable: boolean): void {
     const { begun } = way
     way.begun = undefined
     if (begun === undefined) return
     // The stream began before the connection was observed.
     if (readable && isTrailer()) {
-      this.connection.release(begun)
+      this.#connection.release(begun)
       return
     }
-    const stream = this.calls.open(id, begun, this.connection)
+    const stream = this.#calls.open(id, begun, this.#connection)
     // No other one was added since `begin` saw that there is room.
-    this.streams.add(id, stream)
-    this.connection.asked(begun)
+    this.#streams.add(id, stream)
+    this.#connection.asked(begun)
   }
 
-  private responseHead(id: number, last: boolean, nowNs: number): void {
-    const stream = this.streams.get(id)
+  #responseHead(id: number, last: boolean, nowNs: number): void {
+    const stream = this.#streams.get(id)
     if (stream === undefined) return
     const status = statusOf()
     if (status > 0 && status < 200 && !last) return
@@ -413,69 +413,69 @@ export class Http2Stream implements StreamDecoder {
     }
     if (!last) return
     stream.grpcStatus = grpcStatusOf()
-    this.end(stream, nowNs, ending.set(-1, false, false, false))
+    this.#end(stream, nowNs, ending.set(-1, false, false, false))
   }
 
-  private readReset(flow: ByteFlow, way: Way): void {
+  #readReset(flow: ByteFlow, way: Way): void {
     const code = numberAt(flow.bytes, flow.at + frameHeadBytes)
     flow.at += frameHeadBytes + frame.length
-    const stream = this.streams.get(frame.stream)
-    if (stream !== undefined) this.end(stream, flow.nowNs, ending.set(code, way.request, false, false))
+    const stream = this.#streams.get(frame.stream)
+    if (stream !== undefined) this.#end(stream, flow.nowNs, ending.set(code, way.request, false, false))
   }
 
   /** The server will not look at the streams above `last`; those may be asked again elsewhere. */
-  private goneAway(last: number, nowNs: number): void {
-    this.goneAbove = this.goneNs === 0 ? last : Math.min(this.goneAbove, last)
-    this.goneNs = nowNs
-    this.endGone(mostAtOnce)
+  #goneAway(last: number, nowNs: number): void {
+    this.#goneAbove = this.#goneNs === 0 ? last : Math.min(this.#goneAbove, last)
+    this.#goneNs = nowNs
+    this.#endGone(mostAtOnce)
   }
 
   /** Ends those that the server said it does not look at: some at a time, as there may be thousands. */
-  private endGone(most: number): void {
-    if (this.goneNs === 0) return
-    const gone = selectStreams(this.streams, ({ id }) => id > this.goneAbove, most)
-    for (const stream of gone) this.end(stream, this.goneNs, ending.set(refusedStream, false, false, false))
-    if (gone.length < most) this.goneNs = 0
+  #endGone(most: number): void {
+    if (this.#goneNs === 0) return
+    const gone = selectStreams(this.#streams, ({ id }) => id > this.#goneAbove, most)
+    for (const stream of gone) this.#end(stream, this.#goneNs, ending.set(refusedStream, false, false, false))
+    if (gone.length < most) this.#goneNs = 0
   }
 
-  private end(stream: OpenStream, endNs: number, how: Ending): void {
+  #end(stream: OpenStream, endNs: number, how: Ending): void {
     // The end of another one may have ended it, when it was silent for long.
-    if (this.streams.take(stream.id) === undefined) return
-    if (stream.doubtNs > 0) this.doubtful--
+    if (this.#streams.take(stream.id) === undefined) return
+    if (stream.doubtNs > 0) this.#doubtful--
     stream.operation.endNs = endNs
-    const grpc = this.isGrpc(stream)
-    if (grpc) this.sawGrpc = true
-    else this.sawHttp = true
-    this.calls.end(stream, this.connection, how, grpc)
-    if (this.doubtful > 0 && !how.broken && !how.unseen) this.endDoubtful(endNs)
+    const grpc = this.#isGrpc(stream)
+    if (grpc) this.#sawGrpc = true
+    else this.#sawHttp = true
+    this.#calls.end(stream, this.#connection, how, grpc)
+    if (this.#doubtful > 0 && !how.broken && !how.unseen) this.#endDoubtful(endNs)
   }
 
   /** What is not said follows from the request's first bytes, or from the connection's other streams. */
-  private isGrpc(stream: OpenStream): boolean {
+  #isGrpc(stream: OpenStream): boolean {
     if (stream.grpc !== Said.unknown) return stream.grpc === Said.yes
     if (stream.prefixed !== Said.unknown) return stream.prefixed === Said.yes
-    return this.sawGrpc && !this.sawHttp
+    return this.#sawGrpc && !this.#sawHttp
   }
 
   /** Ends those of which nothing was seen for long since they may have ended, while others did end. */
-  private endDoubtful(nowNs: number): void {
-    if (nowNs - this.lookedNs < doubtNs / 4) return
-    this.lookedNs = nowNs
+  #endDoubtful(nowNs: number): void {
+    if (nowNs - this.#lookedNs < doubtNs / 4) return
+    this.#lookedNs = nowNs
     const doubtful = selectStreams(
-      this.streams,
+      this.#streams,
       ({ doubtNs: since }) => since > 0 && nowNs - since > doubtNs,
       mostAtOnce,
     )
-    for (const stream of doubtful) this.end(stream, stream.doubtNs, ending.set(-1, false, false, true))
+    for (const stream of doubtful) this.#end(stream, stream.doubtNs, ending.set(-1, false, false, true))
   }
 
-  private refuse(flow: ByteFlow): void {
+  #refuse(flow: ByteFlow): void {
     flow.at = flow.end
-    this.over = true
-    this.abandonAll()
-    if (this.request.begun !== undefined) this.connection.release(this.request.begun)
-    this.request.begun = undefined
-    this.connection.refuse()
+    this.#over = true
+    this.#abandonAll()
+    if (this.#request.begun !== undefined) this.#connection.release(this.#request.begun)
+    this.#request.begun = undefined
+    this.#connection.refuse()
   }
 }
 

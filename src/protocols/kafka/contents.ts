@@ -13,29 +13,29 @@ const control = 0x20
 
 /** Topics by name and by identifier. Identifiers are unique among all clusters, so that one table serves all connections. */
 export class Topics {
-  private readonly destinations = new Destinations(name => ({ template: name, anonymous: false }))
-  private readonly identifiers = small(new Interner({ slots: 4_096, maxLength: 16 }))
-  private readonly byIdentifier = small(new BoundedMap<string, Destination>(4_096))
+  readonly #destinations = new Destinations(name => ({ template: name, anonymous: false }))
+  readonly #identifiers = small(new Interner({ slots: 4_096, maxLength: 16 }))
+  readonly #byIdentifier = small(new BoundedMap<string, Destination>(4_096))
 
   /** Whose name the cursor has read. */
   named(cursor: Cursor): Destination | undefined {
     const { bytes, textStart, textEnd } = cursor
-    return textEnd > textStart ? this.destinations.of(bytes, textStart, textEnd) : undefined
+    return textEnd > textStart ? this.#destinations.of(bytes, textStart, textEnd) : undefined
   }
 
   /** Whose identifier the cursor has read; undefined where its name is not known. */
   identified(cursor: Cursor): Destination | undefined {
-    return this.byIdentifier.get(this.identifierOf(cursor))
+    return this.#byIdentifier.get(this.#identifierOf(cursor))
   }
 
   /** The cursor has read the identifier of a topic whose name is known. */
   learn(cursor: Cursor, destination: Destination): void {
-    const identifier = this.identifierOf(cursor)
-    if (identifier !== '' && identifier !== noTopic) this.byIdentifier.set(identifier, destination)
+    const identifier = this.#identifierOf(cursor)
+    if (identifier !== '' && identifier !== noTopic) this.#byIdentifier.set(identifier, destination)
   }
 
-  private identifierOf(cursor: Cursor): string {
-    return this.identifiers.intern(cursor.bytes, cursor.textStart, cursor.textEnd)
+  #identifierOf(cursor: Cursor): string {
+    return this.#identifiers.intern(cursor.bytes, cursor.textStart, cursor.textEnd)
   }
 }
 
@@ -52,12 +52,12 @@ export class Contents {
   touched = 0
   /** The first error code that is not 0. */
   error = 0
-  private topicsTouched = 0
-  private topic = -1
-  private destination: Destination | undefined
-  private partition = 0
-  private messagesSeen = 0
-  private messagesKnown = true
+  #topicsTouched = 0
+  #topic = -1
+  #destination: Destination | undefined
+  #partition = 0
+  #messagesSeen = 0
+  #messagesKnown = true
 
   clear(): void {
     this.whole = false
@@ -65,41 +65,41 @@ export class Contents {
     this.partitionsNamed = 0
     this.touched = 0
     this.error = 0
-    this.topicsTouched = 0
-    this.topic = -1
-    this.destination = undefined
-    this.partition = 0
-    this.messagesSeen = 0
-    this.messagesKnown = true
+    this.#topicsTouched = 0
+    this.#topic = -1
+    this.#destination = undefined
+    this.#partition = 0
+    this.#messagesSeen = 0
+    this.#messagesKnown = true
   }
 
   /** The topic that it is all about; undefined where there are several, or none that is known. */
   get soleTopic(): Destination | undefined {
-    return this.topicsTouched === 1 && (this.whole || this.topicsNamed === 1) ? this.destination : undefined
+    return this.#topicsTouched === 1 && (this.whole || this.topicsNamed === 1) ? this.#destination : undefined
   }
 
   /** The partition that it is all about; -1 where there are several. */
   get solePartition(): number {
     const sole = this.whole || (this.topicsNamed === 1 && this.partitionsNamed === 1)
-    return this.touched === 1 && sole ? this.partition : -1
+    return this.touched === 1 && sole ? this.#partition : -1
   }
 
   /** How many messages; -1 where it is not known. */
   get messages(): number {
-    return this.messagesKnown && (this.whole || this.solePartition >= 0) ? this.messagesSeen : -1
+    return this.#messagesKnown && (this.whole || this.solePartition >= 0) ? this.#messagesSeen : -1
   }
 
   /** A partition of topic number `topic` has `messages` (-1: nobody knows how many). */
   touch(topic: number, destination: Destination | undefined, partition: number, messages: number): void {
-    if (topic !== this.topic) {
-      this.topic = topic
-      this.topicsTouched++
-      this.destination = destination
+    if (topic !== this.#topic) {
+      this.#topic = topic
+      this.#topicsTouched++
+      this.#destination = destination
     }
     this.touched++
-    this.partition = partition
-    if (messages < 0) this.messagesKnown = false
-    else this.messagesSeen += messages
+    this.#partition = partition
+    if (messages < 0) this.#messagesKnown = false
+    else this.#messagesSeen += messages
   }
 
   failed(code: number): void {

@@ -23,22 +23,22 @@ export class Cursor {
   }
 
   skip(count: number): void {
-    if (count > this.end - this.at || count < 0) this.fail()
+    if (count > this.end - this.at || count < 0) this.#fail()
     else this.at += count
   }
 
   int8(): number {
-    return this.has(1) ? this.bytes.readInt8(this.at++) : 0
+    return this.#has(1) ? this.bytes.readInt8(this.at++) : 0
   }
 
   int16(): number {
-    if (!this.has(2)) return 0
+    if (!this.#has(2)) return 0
     this.at += 2
     return this.bytes.readInt16BE(this.at - 2)
   }
 
   int32(): number {
-    if (!this.has(4)) return 0
+    if (!this.#has(4)) return 0
     this.at += 4
     return this.bytes.readInt32BE(this.at - 4)
   }
@@ -47,12 +47,12 @@ export class Cursor {
   unsigned(): number {
     let value = 0
     for (let shift = 0; shift < 35; shift += 7) {
-      if (!this.has(1)) return 0
+      if (!this.#has(1)) return 0
       const byte = this.bytes[this.at++]!
       value += (byte & 0x7f) * 2 ** shift
       if (byte < 0x80) return value
     }
-    this.fail()
+    this.#fail()
     return 0
   }
 
@@ -63,12 +63,12 @@ export class Cursor {
 
   /** Text whose length has 16 bits or is compact. */
   text(): void {
-    this.range(this.flexible ? this.unsigned() - 1 : this.int16())
+    this.#range(this.flexible ? this.unsigned() - 1 : this.int16())
   }
 
   /** Sixteen bytes that name a topic. */
   uuid(): void {
-    this.range(16)
+    this.#range(16)
   }
 
   /** Length of bytes that follow, which need not be there; 0 for null. */
@@ -85,19 +85,19 @@ export class Cursor {
     }
   }
 
-  private range(length: number): void {
+  #range(length: number): void {
     this.textStart = this.at
     this.skip(Math.max(0, length))
     this.textEnd = this.ok ? this.at : this.textStart
   }
 
-  private has(count: number): boolean {
+  #has(count: number): boolean {
     if (this.end - this.at >= count) return true
-    this.fail()
+    this.#fail()
     return false
   }
 
-  private fail(): void {
+  #fail(): void {
     this.ok = false
     this.at = this.end
   }

@@ -9,13 +9,13 @@ const several = ''
  * connection and fetch by others. Where several groups are known under one name, none is told.
  */
 export class Groups {
-  private readonly clients = small(new BoundedMap<string, BoundedMap<string, string>>(512))
+  readonly #clients = small(new BoundedMap<string, BoundedMap<string, string>>(512))
 
   learn(address: string, client: string, group: string): void {
-    let groups = this.clients.get(address)
+    let groups = this.#clients.get(address)
     if (groups === undefined) {
       groups = small(new BoundedMap(64))
-      this.clients.set(address, groups)
+      this.#clients.set(address, groups)
     }
     const known = groups.get(client)
     if (known === undefined) groups.set(client, group)
@@ -24,6 +24,6 @@ export class Groups {
 
   /** '' where it is not known. */
   of(address: string, client: string): string {
-    return this.clients.get(address)?.get(client) ?? ''
+    return this.#clients.get(address)?.get(client) ?? ''
   }
 }

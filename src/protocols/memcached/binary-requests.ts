@@ -9,21 +9,21 @@ export const quietBit = 0x100
 /** Of the binary protocol: a header, extras, key and value. */
 export class BinaryRequests extends RequestReader {
   /** The last byte of a request comes next. */
-  private atEnd = false
-  private code = 0
-  private startOffset = 0
+  #atEnd = false
+  #code = 0
+  #startOffset = 0
 
   override lost(flow: ByteFlow): void {
-    if (this.atEnd) this.finish(flow.received)
+    if (this.#atEnd) this.#finish(flow.received)
     super.lost(flow)
   }
 
   protected get begun(): boolean {
-    return this.atEnd
+    return this.#atEnd
   }
 
   protected reset(): void {
-    this.atEnd = false
+    this.#atEnd = false
   }
 
   protected opens({ bytes, at, end }: ByteFlow): boolean | undefined {
@@ -32,47 +32,48 @@ export class BinaryRequests extends RequestReader {
 
   protected step(flow: ByteFlow): boolean {
     const { bytes, at, end } = flow
-    if (this.atEnd) {
+    if (this.#atEnd) {
       flow.at = at + 1
-      this.finish(flow.offset)
+      this.#finish(flow.offset)
       return true
     }
     if (bytes[at] !== requestMagic) return this.fault(flow)
     if (end - at < headerBytes) return false
     if (!isHeader(bytes, at, requestMagic)) return this.fault(flow)
-    this.code = bytes[at + 1]!
-    this.startOffset = flow.offset
+    this.#code = bytes[at + 1]!
+    this.#startOffset = flow.offset
     const size = bytes.readUInt32BE(at + 8)
-    const operation = this.isQuit() ? undefined : this.order.connection.begin(flow)
+    const operation = this.#isQuit() ? undefined : this.order.connection.begin(flow)
     if (operation !== undefined) operation.id = bytes.readUInt32BE(at + 12)
     this.order.asking = operation
     flow.at = at + headerBytes
     if (size === 0) {
-      this.finish(flow.offset)
+      this.#finish(flow.offset)
     } else {
       flow.skip(size - 1)
-      this.atEnd = true
+      this.#atEnd = true
     }
     return true
   }
 
-  private finish(endOffset: number): void {
-    const { order, code } = this
+  #finish(endOffset: number): void {
+    const { order } = this
+    const code = this.#code
     const { asking: operation } = order
     const { name, quiet } = opcodes[code]!
     order.asking = undefined
-    this.atEnd = false
+    this.#atEnd = false
     if (operation !== undefined) {
-      operation.requestBytes = Math.max(0, endOffset - this.startOffset)
+      operation.requestBytes = Math.max(0, endOffset - this.#startOffset)
       operation.mark = quiet ? code | quietBit : code
       describeDatabaseCall(operation.call, order.connection, 'memcached', name, '', '')
       order.connection.asked(operation)
     }
     // Nothing may come for a quiet command: what stands for an unknown one would never be taken out.
-    if (operation !== undefined || !(quiet || this.isQuit())) order.add(operation)
+    if (operation !== undefined || !(quiet || this.#isQuit())) order.add(operation)
   }
 
-  private isQuit(): boolean {
-    return this.code === Code.quit || this.code === Code.quitQuiet
+  #isQuit(): boolean {
+    return this.#code === Code.quit || this.#code === Code.quitQuiet
   }
 }

@@ -8,26 +8,26 @@ import { quietBit } from './binary-requests.ts'
 /** Of the binary protocol. Opcode and opaque tell which request a response belongs to. */
 export class BinaryResponses extends ResponseReader {
   /** The last byte of a response comes next. */
-  private atEnd = false
+  #atEnd = false
   /** Further responses to the same request follow (statistics). */
-  private more = false
+  #more = false
   /** It answers the first request in flight. */
-  private matches = false
-  private startOffset = 0
+  #matches = false
+  #startOffset = 0
 
   /** Quiet commands have had what they get. */
   close(): void {
     for (let first = this.order.first; first !== undefined && isQuiet(first); first = this.order.first)
-      this.silent(first)
+      this.#silent(first)
   }
 
   protected get begun(): boolean {
-    return this.atEnd || this.more
+    return this.#atEnd || this.#more
   }
 
   protected reset(): void {
-    this.atEnd = false
-    this.more = false
+    this.#atEnd = false
+    this.#more = false
   }
 
   protected opens({ bytes, at, end }: ByteFlow): boolean | undefined {
@@ -41,9 +41,9 @@ export class BinaryResponses extends ResponseReader {
 
   protected step(flow: ByteFlow): boolean {
     const { bytes, at, end } = flow
-    if (this.atEnd) {
+    if (this.#atEnd) {
       flow.at = at + 1
-      this.finish(flow)
+      this.#finish(flow)
       return true
     }
     if (bytes[at] !== responseMagic) return this.fault(flow)
@@ -52,48 +52,48 @@ export class BinaryResponses extends ResponseReader {
     const size = bytes.readUInt32BE(at + 8)
     const code = bytes[at + 1]!
     const status = bytes.readUInt16BE(at + 6)
-    this.matches = this.find(code, bytes.readUInt32BE(at + 12))
-    const first = this.matches ? this.order.first : undefined
-    if (!this.more) this.startOffset = flow.offset
-    this.more = code === Code.stat && status === 0 && size > 0
+    this.#matches = this.#find(code, bytes.readUInt32BE(at + 12))
+    const first = this.#matches ? this.order.first : undefined
+    if (!this.#more) this.#startOffset = flow.offset
+    this.#more = code === Code.stat && status === 0 && size > 0
     if (first !== undefined) {
       if (first.responseNs === 0) first.responseNs = flow.startNs
       describeStatus(first, status)
     }
     flow.at = at + headerBytes
     if (size === 0) {
-      this.finish(flow)
+      this.#finish(flow)
     } else {
       flow.skip(size - 1)
-      this.atEnd = true
+      this.#atEnd = true
     }
     return true
   }
 
   /** Ends the quiet commands before the one that is answered. False: it answers no request. */
-  private find(code: number, opaque: number): boolean {
+  #find(code: number, opaque: number): boolean {
     for (;;) {
       const { first } = this.order
       // For a request that is not known, any answer may be its.
       if (first === undefined) return true
       if (first.id === opaque && (first.mark & 0xff) === code) return true
       if (!isQuiet(first)) return false
-      this.silent(first)
+      this.#silent(first)
     }
   }
 
-  private silent(operation: Operation): void {
+  #silent(operation: Operation): void {
     this.order.take()
     this.order.connection.end(operation)
   }
 
-  private finish(flow: ByteFlow): void {
+  #finish(flow: ByteFlow): void {
     const { order } = this
-    this.atEnd = false
-    if (this.more || !this.matches) return
+    this.#atEnd = false
+    if (this.#more || !this.#matches) return
     const operation = order.answer(flow)
     if (operation === undefined) return
-    operation.responseBytes = Math.max(0, flow.offset - this.startOffset)
+    operation.responseBytes = Math.max(0, flow.offset - this.#startOffset)
     operation.endNs = flow.nowNs
     order.agree()
     order.connection.end(operation)

@@ -52,17 +52,17 @@ for (const word of [
 
 /** Of the text protocol. What a response is shows in its lines, whatever was asked. */
 export class TextResponses extends ResponseReader {
-  private readonly words: Interner
+  readonly #words: Interner
   /** Lines or data of the response are still to come. */
-  private open = false
+  #open = false
   /** The line end behind data comes next, and the response's end with it. */
-  private atEnd = false
-  private endsThere = false
-  private startOffset = 0
+  #atEnd = false
+  #endsThere = false
+  #startOffset = 0
 
   constructor(words: Interner, order: InOrder) {
     super(order)
-    this.words = words
+    this.#words = words
   }
 
   /** Quiet commands have had what they get. */
@@ -72,73 +72,73 @@ export class TextResponses extends ResponseReader {
       first !== undefined && first.mark !== Quiet.no;
       first = this.order.first
     )
-      this.silent(first)
+      this.#silent(first)
   }
 
   protected get begun(): boolean {
-    return this.open
+    return this.#open
   }
 
   protected reset(): void {
-    this.open = false
-    this.atEnd = false
+    this.#open = false
+    this.#atEnd = false
   }
 
   protected step(flow: ByteFlow): boolean {
-    return this.atEnd ? this.dataEnd(flow) : this.line(flow)
+    return this.#atEnd ? this.#dataEnd(flow) : this.#line(flow)
   }
 
   protected opens({ bytes, at, end }: ByteFlow): boolean | undefined {
     const stop = lineFeedAt(bytes, at, end)
     if (stop === end) return end - at > longestLine ? false : undefined
-    return this.kindOf(bytes, at, stop) !== undefined
+    return this.#kindOf(bytes, at, stop) !== undefined
   }
 
   /** False: more bytes are needed. */
-  private line(flow: ByteFlow): boolean {
+  #line(flow: ByteFlow): boolean {
     const { bytes, at, end } = flow
     const stop = lineFeedAt(bytes, at, end)
     if (stop === end) return end - at < longestLine ? false : this.fault(flow)
-    const kind = this.kindOf(bytes, at, stop)
+    const kind = this.#kindOf(bytes, at, stop)
     if (kind === undefined) return this.fault(flow)
-    if (!this.open) this.begin(flow, kind, stop)
+    if (!this.#open) this.#begin(flow, kind, stop)
     if (kind === Kind.value || kind === Kind.metaValue) {
       const size = sizeIn(bytes, at, stop, kind === Kind.value ? 3 : 1)
       if (size < 0) return this.fault(flow)
       flow.at = stop + 1
       flow.skip(size)
-      this.atEnd = true
-      this.endsThere = kind === Kind.metaValue
+      this.#atEnd = true
+      this.#endsThere = kind === Kind.metaValue
       return true
     }
     const first = this.order.first
     if (kind === Kind.error && first !== undefined)
-      describeDatabaseError(first.call, this.words.intern(bytes, at, wordEnd(bytes, at, stop)))
+      describeDatabaseError(first.call, this.#words.intern(bytes, at, wordEnd(bytes, at, stop)))
     flow.at = stop + 1
-    if (kind !== Kind.more) this.end(flow)
+    if (kind !== Kind.more) this.#end(flow)
     return true
   }
 
   /** What the line is; undefined: nothing that memcached says. */
-  private kindOf(bytes: Buffer, start: number, stop: number): Kind | undefined {
+  #kindOf(bytes: Buffer, start: number, stop: number): Kind | undefined {
     const end = wordEnd(bytes, start, stop)
     if (end === start) return undefined
     if (isDigit(bytes[start]!)) return isNumber(bytes, start, stop) ? Kind.last : undefined
     // The items of `lru_crawler metadump`.
     if (bytes[start] === 0x6b && stop - start > 4 && bytes[start + 3] === 0x3d) return Kind.more
-    return end - start > longestWord ? undefined : kinds.get(this.words.intern(bytes, start, end))
+    return end - start > longestWord ? undefined : kinds.get(this.#words.intern(bytes, start, end))
   }
 
-  private begin(flow: ByteFlow, kind: Kind, stop: number): void {
-    this.passQuiet(flow.bytes, flow.at, stop, kind)
+  #begin(flow: ByteFlow, kind: Kind, stop: number): void {
+    this.#passQuiet(flow.bytes, flow.at, stop, kind)
     const { first } = this.order
     if (first !== undefined) first.responseNs = flow.startNs
-    this.open = true
-    this.startOffset = flow.offset
+    this.#open = true
+    this.#startOffset = flow.offset
   }
 
   /** Ends the quiet commands that cannot be those that this line answers. */
-  private passQuiet(bytes: Buffer, start: number, stop: number, kind: Kind): void {
+  #passQuiet(bytes: Buffer, start: number, stop: number, kind: Kind): void {
     let token = -1
     for (
       let first = this.order.first;
@@ -149,28 +149,28 @@ export class TextResponses extends ResponseReader {
       if (kind === Kind.error) return
       if (token < 0) token = tokenIn(bytes, start, stop, kind === Kind.metaValue ? 2 : 1)
       if (first.id !== 0 ? first.id === token : speaks(first, bytes, start)) return
-      this.silent(first)
+      this.#silent(first)
     }
   }
 
-  private silent(operation: Operation): void {
+  #silent(operation: Operation): void {
     this.order.take()
     this.order.connection.end(operation)
   }
 
-  private dataEnd(flow: ByteFlow): boolean {
+  #dataEnd(flow: ByteFlow): boolean {
     if (!this.lineBreak(flow)) return false
-    this.atEnd = false
-    if (this.endsThere) this.end(flow)
+    this.#atEnd = false
+    if (this.#endsThere) this.#end(flow)
     return true
   }
 
-  private end(flow: ByteFlow): void {
+  #end(flow: ByteFlow): void {
     const { order } = this
-    this.open = false
+    this.#open = false
     const operation = order.answer(flow)
     if (operation === undefined) return
-    operation.responseBytes = Math.max(0, flow.offset - this.startOffset)
+    operation.responseBytes = Math.max(0, flow.offset - this.#startOffset)
     operation.endNs = flow.nowNs
     order.agree()
     order.connection.end(operation)

@@ -46,24 +46,25 @@ export class BsonWalk {
   valueStart = 0
   valueEnd = 0
   /** The end of what is there. */
-  private end = 0
+  #end = 0
 
   /** Starts at the document whose length is at `start`; `end`: of the bytes that are there. False: it is no document. */
   open(bytes: Buffer, start: number, end: number): boolean {
     this.bytes = bytes
     this.valueEnd = end
-    this.end = end
+    this.#end = end
     if (end - start < 5) return false
     const length = bytes.readInt32LE(start)
     if (length < 5) return false
-    this.end = Math.min(end, start + length)
+    this.#end = Math.min(end, start + length)
     this.valueEnd = start + 4
     return true
   }
 
   /** Goes to the next element whose name is there. False: there is none. */
   next(): boolean {
-    const { bytes, end } = this
+    const { bytes } = this
+    const end = this.#end
     let at = this.valueEnd
     if (at >= end) return false
     this.type = bytes[at++]!
@@ -72,7 +73,7 @@ export class BsonWalk {
     if (at >= end || this.type === 0) return false
     this.nameEnd = at
     this.valueStart = at + 1
-    this.valueEnd = this.valueStart + this.size()
+    this.valueEnd = this.valueStart + this.#size()
     return true
   }
 
@@ -83,12 +84,12 @@ export class BsonWalk {
 
   /** The value is there as a whole. */
   get whole(): boolean {
-    return this.valueEnd <= this.end
+    return this.valueEnd <= this.#end
   }
 
   /** The end of what is there of the value. */
   get limit(): number {
-    return Math.min(this.valueEnd, this.end)
+    return Math.min(this.valueEnd, this.#end)
   }
 
   /** Bytes of the string at hand, without its end; the value must be there as a whole. */
@@ -113,13 +114,13 @@ export class BsonWalk {
   }
 
   /** Bytes of the value; beyond all ends where its length is not there or impossible. */
-  private size(): number {
+  #size(): number {
     const { type } = this
     const fixed = sizes[type]
     if (fixed === undefined) return type === 0x7f || type === 0xff ? 0 : Number.POSITIVE_INFINITY
     if (fixed >= 0) return fixed
-    if (type === 0x0b) return this.sizeOfExpression()
-    if (this.end - this.valueStart < 4) return Number.POSITIVE_INFINITY
+    if (type === 0x0b) return this.#sizeOfExpression()
+    if (this.#end - this.valueStart < 4) return Number.POSITIVE_INFINITY
     const length = this.bytes.readInt32LE(this.valueStart)
     if (length < 0) return Number.POSITIVE_INFINITY
     if (type === 0x05) return length + 5
@@ -129,9 +130,9 @@ export class BsonWalk {
   }
 
   /** Pattern and options, each with a zero behind it. */
-  private sizeOfExpression(): number {
+  #sizeOfExpression(): number {
     let at = this.valueStart
-    for (let zeros = 0; at < this.end; at++)
+    for (let zeros = 0; at < this.#end; at++)
       if (this.bytes[at] === 0 && ++zeros === 2) return at + 1 - this.valueStart
     return Number.POSITIVE_INFINITY
   }

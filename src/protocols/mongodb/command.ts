@@ -65,9 +65,9 @@ export class Command {
   oneWay = false
   /** The bytes are compressed: there is no telling. */
   compressed = false
-  private readonly walk = new BsonWalk()
-  private readonly inner = new BsonWalk()
-  private readonly texts = new Texts({ slots: 4_096, maxLength: maxTextBytes })
+  readonly #walk = new BsonWalk()
+  readonly #inner = new BsonWalk()
+  readonly #texts = new Texts({ slots: 4_096, maxLength: maxTextBytes })
 
   get silent(): boolean {
     return silentCommands.has(this.name)
@@ -94,8 +94,8 @@ export class Command {
       at += 9
     }
     if (this.compressed) return
-    if (code === opcode.message) this.readMessage(bytes, at, end, start + length)
-    else if (code === opcode.query) this.readQuery(bytes, at, end)
+    if (code === opcode.message) this.#readMessage(bytes, at, end, start + length)
+    else if (code === opcode.query) this.#readQuery(bytes, at, end)
     else this.oneWay = code !== opcode.getMore
   }
 
@@ -113,12 +113,12 @@ export class Command {
         sameText(bytes, at + 1, at + 4, '$db') &&
         bytes.readInt32LE(at + 5) === end - at - 10
       )
-        return this.text(bytes, at + 9, end - 2)
+        return this.#text(bytes, at + 9, end - 2)
     return ''
   }
 
   /** Sections of a message (MongoDB wire protocol, OP_MSG). */
-  private readMessage(bytes: Buffer, start: number, end: number, messageEnd: number): void {
+  #readMessage(bytes: Buffer, start: number, end: number, messageEnd: number): void {
     if (end - start < 5) return
     const flags = bytes.readUInt32LE(start)
     this.oneWay = (flags & flag.moreToCome) !== 0
@@ -128,73 +128,73 @@ export class Command {
       const length = bytes.readInt32LE(at + 1)
       if (kind > 1 || length < 5) return
       const sectionEnd = at + 1 + length
-      if (kind === 0) this.readBody(bytes, at + 1, Math.min(last, sectionEnd))
-      else if (sectionEnd <= last) this.readSequence(bytes, at + 5, sectionEnd)
+      if (kind === 0) this.#readBody(bytes, at + 1, Math.min(last, sectionEnd))
+      else if (sectionEnd <= last) this.#readSequence(bytes, at + 5, sectionEnd)
       at = sectionEnd
     }
   }
 
-  private readBody(bytes: Buffer, start: number, end: number): void {
-    const { walk } = this
+  #readBody(bytes: Buffer, start: number, end: number): void {
+    const walk = this.#walk
     if (!walk.open(bytes, start, end) || !walk.next()) return
-    this.name = this.nameOf(walk)
-    if (collectionCommands.has(this.name)) this.collection = this.textOf(walk)
+    this.name = this.#nameOf(walk)
+    if (collectionCommands.has(this.name)) this.collection = this.#textOf(walk)
     const more = this.name === 'getMore'
     while (walk.next()) {
       if (walk.type === bsonType.string) {
-        if (walk.named('$db')) this.database = this.textOf(walk)
-        else if (more && walk.named('collection')) this.collection = this.textOf(walk)
+        if (walk.named('$db')) this.database = this.#textOf(walk)
+        else if (more && walk.named('collection')) this.collection = this.#textOf(walk)
       } else if (walk.type === bsonType.array && isBatch(bytes, walk.nameStart, walk.nameEnd)) {
-        this.batch = this.elementsOf(walk)
+        this.batch = this.#elementsOf(walk)
       }
     }
   }
 
   /** A name with a zero behind it, and documents side by side. */
-  private readSequence(bytes: Buffer, start: number, end: number): void {
+  #readSequence(bytes: Buffer, start: number, end: number): void {
     let nameEnd = start
     while (nameEnd < end && bytes[nameEnd] !== 0) nameEnd++
     if (isBatch(bytes, start, nameEnd)) this.batch = Math.max(0, documentsIn(bytes, nameEnd + 1, end))
   }
 
   /** Flags, namespace with a zero behind it, two numbers, and the query (MongoDB wire protocol, OP_QUERY). */
-  private readQuery(bytes: Buffer, start: number, end: number): void {
+  #readQuery(bytes: Buffer, start: number, end: number): void {
     let nameEnd = start + 4
     let dot = -1
     for (; nameEnd < end && bytes[nameEnd] !== 0; nameEnd++)
       if (dot < 0 && bytes[nameEnd] === 0x2e) dot = nameEnd
     if (nameEnd >= end || dot < 0) return
-    if (sameText(bytes, dot + 1, nameEnd, '$cmd')) this.readBody(bytes, nameEnd + 9, end)
+    if (sameText(bytes, dot + 1, nameEnd, '$cmd')) this.#readBody(bytes, nameEnd + 9, end)
     else {
       this.name = 'find'
-      this.collection = this.text(bytes, dot + 1, nameEnd)
+      this.collection = this.#text(bytes, dot + 1, nameEnd)
     }
-    this.database = this.text(bytes, start + 4, dot)
+    this.database = this.#text(bytes, start + 4, dot)
   }
 
-  private elementsOf(walk: BsonWalk): number {
-    if (!walk.whole || !this.inner.open(walk.bytes, walk.valueStart, walk.valueEnd)) return 0
+  #elementsOf(walk: BsonWalk): number {
+    if (!walk.whole || !this.#inner.open(walk.bytes, walk.valueStart, walk.valueEnd)) return 0
     let count = 0
-    while (this.inner.next()) count++
+    while (this.#inner.next()) count++
     return count
   }
 
   /** Names of commands are words; what is none is not repeated. */
-  private nameOf(walk: BsonWalk): string {
+  #nameOf(walk: BsonWalk): string {
     const { bytes, nameStart, nameEnd } = walk
     if (nameEnd === nameStart || nameEnd - nameStart > maxNameBytes) return ''
     for (let i = nameStart; i < nameEnd; i++) if (!isWordByte(bytes[i]!)) return ''
-    return this.texts.of(bytes, nameStart, nameEnd)
+    return this.#texts.of(bytes, nameStart, nameEnd)
   }
 
-  private textOf(walk: BsonWalk): string {
+  #textOf(walk: BsonWalk): string {
     return walk.type === bsonType.string && walk.whole
-      ? this.text(walk.bytes, walk.textStart, walk.textEnd)
+      ? this.#text(walk.bytes, walk.textStart, walk.textEnd)
       : ''
   }
 
-  private text(bytes: Buffer, start: number, end: number): string {
-    return end <= start || end - start > maxTextBytes ? '' : this.texts.of(bytes, start, end)
+  #text(bytes: Buffer, start: number, end: number): string {
+    return end <= start || end - start > maxTextBytes ? '' : this.#texts.of(bytes, start, end)
   }
 }
 

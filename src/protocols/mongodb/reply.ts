@@ -8,9 +8,9 @@ export class Reply {
   code = 0
   /** More answers to the same request follow. */
   moreToCome = false
-  private readonly walk = new BsonWalk()
-  private readonly inner = new BsonWalk()
-  private readonly innermost = new BsonWalk()
+  readonly #walk = new BsonWalk()
+  readonly #inner = new BsonWalk()
+  readonly #innermost = new BsonWalk()
 
   /** Reads the message at `start`, of which the bytes up to `end` are there. */
   read(bytes: Buffer, start: number, end: number): void {
@@ -26,24 +26,24 @@ export class Reply {
     }
     if (code === opcode.message && end - at >= 5) {
       this.moreToCome = (bytes.readUInt32LE(at) & flag.moreToCome) !== 0
-      if (bytes[at + 4] === 0) this.readDocument(bytes, at + 5, end)
+      if (bytes[at + 4] === 0) this.#readDocument(bytes, at + 5, end)
     } else if (code === opcode.reply && end - at >= 20) {
       // QueryFailure: the one document has `$err` and `code`.
       this.failed = (bytes[at]! & 2) !== 0
-      this.readDocument(bytes, at + 20, end)
+      this.#readDocument(bytes, at + 20, end)
     }
   }
 
-  private readDocument(bytes: Buffer, start: number, end: number): void {
-    const { walk } = this
+  #readDocument(bytes: Buffer, start: number, end: number): void {
+    const walk = this.#walk
     if (!walk.open(bytes, start, end)) return
     let code = 0
     let writeCode = -1
     while (walk.next()) {
       if (walk.named('ok')) this.failed ||= walk.number === 0
       else if (walk.named('code')) code = walk.number
-      else if (walk.named('writeErrors')) writeCode = this.firstOf(walk)
-      else if (writeCode < 0 && walk.named('writeConcernError')) writeCode = codeIn(this.inner, walk)
+      else if (walk.named('writeErrors')) writeCode = this.#firstOf(walk)
+      else if (writeCode < 0 && walk.named('writeConcernError')) writeCode = codeIn(this.#inner, walk)
     }
     if (writeCode >= 0) this.failed = true
     const said = code > 0 ? code : writeCode
@@ -51,10 +51,10 @@ export class Reply {
   }
 
   /** Code of the first document in the array at hand; -1: it has none. */
-  private firstOf(walk: BsonWalk): number {
-    const { inner } = this
+  #firstOf(walk: BsonWalk): number {
+    const inner = this.#inner
     if (walk.type !== bsonType.array || !inner.open(walk.bytes, walk.valueStart, walk.limit)) return -1
-    return inner.next() ? codeIn(this.innermost, inner) : -1
+    return inner.next() ? codeIn(this.#innermost, inner) : -1
   }
 }
 

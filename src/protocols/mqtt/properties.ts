@@ -24,43 +24,44 @@ for (const [size, ids] of [
 export class Properties {
   /** 0: none. */
   alias = 0
-  private readonly key = new ByteRange()
-  private readonly value = new ByteRange()
-  private readonly place = new MessageContext()
-  private at = 0
+  readonly #key = new ByteRange()
+  readonly #value = new ByteRange()
+  readonly #place = new MessageContext()
+  #at = 0
 
   /** Reads them, or what of them is in `bytes[start, end)`. */
   read(bytes: Buffer, start: number, end: number, context: TraceContext | undefined): void {
     this.alias = 0
-    this.at = start
-    this.place.clear()
-    while (this.at >= 0 && this.at < end) this.readOne(bytes, end)
-    if (context !== undefined) this.place.settle(bytes, context)
+    this.#at = start
+    this.#place.clear()
+    while (this.#at >= 0 && this.#at < end) this.#readOne(bytes, end)
+    if (context !== undefined) this.#place.settle(bytes, context)
   }
 
-  private readOne(bytes: Buffer, end: number): void {
-    const id = bytes[this.at++]!
+  #readOne(bytes: Buffer, end: number): void {
+    const id = bytes[this.#at++]!
     if (id === userProperty) {
-      const { key, value } = this
-      if (this.readText(bytes, end, key) && this.readText(bytes, end, value))
-        this.place.property(bytes, key, value.start, value.end)
+      const key = this.#key
+      const value = this.#value
+      if (this.#readText(bytes, end, key) && this.#readText(bytes, end, value))
+        this.#place.property(bytes, key, value.start, value.end)
       return
     }
     const size = sizes[id] ?? unknown
-    if (size === text) this.readText(bytes, end, this.value)
-    else if (size === varint) while (this.at < end && (bytes[this.at++]! & 0x80) !== 0);
-    else if (size === unknown) this.at = -1
+    if (size === text) this.#readText(bytes, end, this.#value)
+    else if (size === varint) while (this.#at < end && (bytes[this.#at++]! & 0x80) !== 0);
+    else if (size === unknown) this.#at = -1
     else {
-      if (id === topicAlias && this.at + 2 <= end) this.alias = bytes.readUInt16BE(this.at)
-      this.at += size
+      if (id === topicAlias && this.#at + 2 <= end) this.alias = bytes.readUInt16BE(this.#at)
+      this.#at += size
     }
   }
 
-  private readText(bytes: Buffer, end: number, into: ByteRange): boolean {
-    const start = this.at + 2
-    this.at = start > end ? -1 : start + bytes.readUInt16BE(start - 2)
-    if (this.at > end) this.at = -1
-    into.set(start, Math.max(start, this.at))
-    return this.at >= 0
+  #readText(bytes: Buffer, end: number, into: ByteRange): boolean {
+    const start = this.#at + 2
+    this.#at = start > end ? -1 : start + bytes.readUInt16BE(start - 2)
+    if (this.#at > end) this.#at = -1
+    into.set(start, Math.max(start, this.#at))
+    return this.#at >= 0
   }
 }

@@ -41,58 +41,59 @@ class Side extends BrokerSide {
 export class MqttStream extends BrokerStream<Side> {
   protected readonly sent = new Side()
   protected readonly received = new Side()
-  private readonly topics: Topics
+  readonly #topics: Topics
   /** SUBSCRIBE and UNSUBSCRIBE by packet identifier: they share the client's identifiers with its messages. */
-  private readonly requests = new NumberedRequests(maxWaiting)
-  private connect: Operation | undefined = undefined
+  readonly #requests = new NumberedRequests(maxWaiting)
+  #connect: Operation | undefined = undefined
   /** Protocol level: 3, 4 or 5; 0 where CONNECT was not seen. */
-  private level = 0
+  #level = 0
 
   constructor(topics: Topics, connection: StreamConnection) {
     super(connection)
-    this.topics = topics
+    this.#topics = topics
   }
 
   get bytes(): number {
-    const { sent, received, requests } = this
+    const { sent, received } = this
+    const requests = this.#requests
     return sent.bytes + received.bytes + requests.bytes
   }
 
   protected step(flow: ByteFlow, side: Side): boolean {
-    if (flow.broken && !this.resynchronise(flow)) return true
+    if (flow.broken && !this.#resynchronise(flow)) return true
     const { bytes, at, end } = flow
     const first = bytes[at]!
-    if (!isFirstByte(first, flow.request)) return this.noPacket(flow)
+    if (!isFirstByte(first, flow.request)) return this.#noPacket(flow)
     const width = widthOfLength(bytes, at + 1, end)
     if (width === 0) return false
-    if (width < 0) return this.noPacket(flow)
+    if (width < 0) return this.#noPacket(flow)
     const length = lengthAt(bytes, at + 1, width)
-    if (!isLength(first >> 4, length)) return this.noPacket(flow)
+    if (!isLength(first >> 4, length)) return this.#noPacket(flow)
     const start = at + 1 + width
     const needed =
-      first >> 4 === packet.publish ? publishHead(bytes, start, end, first, length, this.level) : length
-    if (needed < 0) return this.noPacket(flow)
+      first >> 4 === packet.publish ? publishHead(bytes, start, end, first, length, this.#level) : length
+    if (needed < 0) return this.#noPacket(flow)
     if (end - start < Math.min(needed, maxRead)) return false
-    this.packet(flow, side, start, Math.min(end, start + length), start + length - at)
+    this.#packet(flow, side, start, Math.min(end, start + length), start + length - at)
     return true
   }
 
   /** Reads the packet that begins at `flow.at`, and whose `whole` bytes pass then. */
-  private packet(flow: ByteFlow, side: Side, start: number, end: number, whole: number): void {
+  #packet(flow: ByteFlow, side: Side, start: number, end: number, whole: number): void {
     const { bytes } = flow
     const first = bytes[flow.at]!
     const type = first >> 4
     if (type === packet.publish) {
-      if (!this.publish(flow, side, start, end)) {
+      if (!this.#publish(flow, side, start, end)) {
         this.fault(flow)
         return
       }
     } else if (type === packet.connect) {
-      if (!this.readConnect(flow, start, end)) {
+      if (!this.#readConnect(flow, start, end)) {
         this.fault(flow)
         return
       }
-    } else this.answer(type, flow, start, end)
+    } else this.#answer(type, flow, start, end)
     this.good()
     if (!flow.request) this.confirm()
     if (this.over) return
@@ -101,22 +102,22 @@ export class MqttStream extends BrokerStream<Side> {
   }
 
   /** False: it is no CONNECT. */
-  private readConnect(flow: ByteFlow, start: number, end: number): boolean {
+  #readConnect(flow: ByteFlow, start: number, end: number): boolean {
     const { bytes } = flow
     const length = bytes.readUInt16BE(start)
     const levelAt = start + 2 + length
     // "MQTT", or "MQIsdp" up to MQTT 3.1. Bridges of Mosquitto set the highest bit of the level.
     if ((length !== 4 && length !== 6) || levelAt >= end || bytes[start + 2] !== 0x4d) return false
-    this.level = bytes[levelAt]! & 0x7f
-    if (this.connect !== undefined) this.connection.release(this.connect)
-    this.connect = this.begin(flow, operations.connect)
+    this.#level = bytes[levelAt]! & 0x7f
+    if (this.#connect !== undefined) this.connection.release(this.#connect)
+    this.#connect = this.#begin(flow, operations.connect)
     return true
   }
 
   /** False: it is no PUBLISH. */
-  private publish(flow: ByteFlow, side: Side, start: number, end: number): boolean {
+  #publish(flow: ByteFlow, side: Side, start: number, end: number): boolean {
     const { bytes } = flow
-    const { properties, destinations } = this.topics
+    const { properties, destinations } = this.#topics
     const flags = bytes[flow.at]!
     const qos = (flags >> 1) & 3
     const topicEnd = start + 2 + bytes.readUInt16BE(start)
@@ -132,17 +133,17 @@ export class MqttStream extends BrokerStream<Side> {
     const operation = this.connection.begin(flow)
     let topic: Destination | undefined
     if (topicEnd <= end && topicEnd > start + 2) topic = destinations.of(bytes, start + 2, topicEnd)
-    if (this.level === 5 && at < end) {
+    if (this.#level === 5 && at < end) {
       const context: TraceContext | undefined = operation?.context
       const propertiesEnd = endOfProperties(bytes, at, end)
       properties.read(bytes, at + widthOfLength(bytes, at, end), Math.min(end, propertiesEnd), context)
-      topic = this.aliased(side, properties.alias, topic)
+      topic = this.#aliased(side, properties.alias, topic)
       at = propertiesEnd
     }
     if (operation === undefined) return true
     const { call } = operation
     describeMessage(call, this.connection, flow.request ? operations.publish : operations.process, topic)
-    if (this.level !== 0) {
+    if (this.#level !== 0) {
       const width = widthOfLength(bytes, flow.at + 1, end)
       const size = lengthAt(bytes, flow.at + 1, width) - (at - start)
       if (size >= 0) {
@@ -158,7 +159,7 @@ export class MqttStream extends BrokerStream<Side> {
   }
 
   /** The topic that is meant by an alias; with a topic the alias means it from now on. */
-  private aliased(side: Side, alias: number, topic: Destination | undefined): Destination | undefined {
+  #aliased(side: Side, alias: number, topic: Destination | undefined): Destination | undefined {
     if (alias === 0 || alias > maxAliases) return topic
     if (topic === undefined) return side.aliases?.[alias]
     side.aliases ??= new Array<Destination | undefined>(64).fill(undefined)
@@ -195,36 +196,36 @@ export class MqttStream extends BrokerStream<Side> {
   }
 
   protected broken(error: string): void {
-    this.drain(operation => {
+    this.#drain(operation => {
       fail(operation.call, error)
       this.end(operation, 0)
     })
   }
 
   protected forget(): void {
-    this.drain(operation => this.connection.release(operation))
+    this.#drain(operation => this.connection.release(operation))
   }
 
-  private answer(type: number, flow: ByteFlow, start: number, end: number): void {
+  #answer(type: number, flow: ByteFlow, start: number, end: number): void {
     const { bytes, request, nowNs } = flow
     const id = end - start >= 2 ? bytes.readUInt16BE(start) : 0
     // From MQTT 5 on a reason follows the identifier.
     const error = end - start >= 3 ? errorOfReason(bytes[start + 2]!) : ''
     const answered = request ? this.received : this.sent
-    if (type === packet.puback || type === packet.pubcomp) this.settle(flow, answered, id, error)
+    if (type === packet.puback || type === packet.pubcomp) this.#settle(flow, answered, id, error)
     else if (type === packet.pubrec) {
-      if (error !== '') this.settle(flow, answered, id, error)
-    } else if (type === packet.subscribe || type === packet.unsubscribe) this.ask(type, flow, id)
-    else if (type === packet.suback || type === packet.unsuback) this.subscribed(bytes, start, end, nowNs)
-    else if (type === packet.connack) this.connected(errorOfConnack(bytes[start + 1]!), nowNs)
+      if (error !== '') this.#settle(flow, answered, id, error)
+    } else if (type === packet.subscribe || type === packet.unsubscribe) this.#ask(type, flow, id)
+    else if (type === packet.suback || type === packet.unsuback) this.#subscribed(bytes, start, end, nowNs)
+    else if (type === packet.connack) this.#connected(errorOfConnack(bytes[start + 1]!), nowNs)
     else if (type === packet.disconnect && !request && end > start) this.reason = errorOfReason(bytes[start]!)
   }
 
-  private settle(flow: ByteFlow, side: Side, id: number, error: string): void {
+  #settle(flow: ByteFlow, side: Side, id: number, error: string): void {
     const { nowNs } = flow
     const operation = side.waiting.take(id)
     if (operation === undefined) {
-      this.unseen(flow, side)
+      this.#unseen(flow, side)
       return
     }
     if (side === this.sent) operation.responseNs = nowNs
@@ -233,7 +234,7 @@ export class MqttStream extends BrokerStream<Side> {
   }
 
   /** A message is answered that was not seen: a loss, now that it shows. */
-  private unseen(flow: ByteFlow, side: Side): void {
+  #unseen(flow: ByteFlow, side: Side): void {
     if (side.endedEarly > 0) side.endedEarly--
     else if (side.gaps && this.confirmed) {
       const operation = this.connection.begin(flow)
@@ -241,34 +242,34 @@ export class MqttStream extends BrokerStream<Side> {
     }
   }
 
-  private ask(type: number, flow: ByteFlow, id: number): void {
-    if (this.requests.isFull || this.requests.has(id)) return
-    const operation = this.begin(
+  #ask(type: number, flow: ByteFlow, id: number): void {
+    if (this.#requests.isFull || this.#requests.has(id)) return
+    const operation = this.#begin(
       flow,
       type === packet.subscribe ? operations.subscribe : operations.unsubscribe,
     )
-    if (operation !== undefined) this.requests.add(id, operation)
+    if (operation !== undefined) this.#requests.add(id, operation)
   }
 
   /** One of the answer's reasons may say that the server refuses. */
-  private subscribed(bytes: Buffer, start: number, end: number, nowNs: number): void {
+  #subscribed(bytes: Buffer, start: number, end: number, nowNs: number): void {
     const id = bytes.readUInt16BE(start)
-    const operation = this.requests.take(id)
+    const operation = this.#requests.take(id)
     if (operation === undefined) return
     let error = ''
-    const first = this.level === 5 ? endOfProperties(bytes, start + 2, end) : start + 2
+    const first = this.#level === 5 ? endOfProperties(bytes, start + 2, end) : start + 2
     for (let at = first; at < end && error === ''; at++) error = errorOfReason(bytes[at]!)
-    this.settleRequest(operation, error, nowNs)
+    this.#settleRequest(operation, error, nowNs)
   }
 
-  private connected(error: string, nowNs: number): void {
-    const operation = this.connect
-    this.connect = undefined
-    if (operation !== undefined) this.settleRequest(operation, error, nowNs)
+  #connected(error: string, nowNs: number): void {
+    const operation = this.#connect
+    this.#connect = undefined
+    if (operation !== undefined) this.#settleRequest(operation, error, nowNs)
   }
 
   /** Only a refusal is an operation. */
-  private settleRequest(operation: Operation, error: string, nowNs: number): void {
+  #settleRequest(operation: Operation, error: string, nowNs: number): void {
     if (error === '') {
       this.connection.release(operation)
       return
@@ -280,14 +281,14 @@ export class MqttStream extends BrokerStream<Side> {
     this.end(operation, nowNs)
   }
 
-  private begin(flow: ByteFlow, operation: MessageOperation): Operation | undefined {
+  #begin(flow: ByteFlow, operation: MessageOperation): Operation | undefined {
     const begun = this.connection.begin(flow)
     if (begun !== undefined) describeMessage(begun.call, this.connection, operation, undefined)
     return begun
   }
 
   /** True at a call whose first packet is whole, and whose packets end where its bytes do. */
-  private resynchronise(flow: ByteFlow): boolean {
+  #resynchronise(flow: ByteFlow): boolean {
     const { bytes, end } = flow
     if (flow.atCall && isChain(bytes, flow.at, end, flow.request)) {
       flow.broken = false
@@ -298,21 +299,21 @@ export class MqttStream extends BrokerStream<Side> {
   }
 
   /** The bytes at hand begin no packet. */
-  private noPacket(flow: ByteFlow): true {
+  #noPacket(flow: ByteFlow): true {
     this.fault(flow)
     return true
   }
 
   /** Takes out all messages in flight; requests, which the server did not refuse, are forgotten. */
-  private drain(take: (operation: Operation) => void): void {
+  #drain(take: (operation: Operation) => void): void {
     for (const side of [this.sent, this.received]) {
       if (side.message !== undefined) take(side.message)
       side.message = undefined
       side.waiting.drain(take)
     }
-    this.requests.drain(operation => this.connection.release(operation))
-    if (this.connect !== undefined) this.connection.release(this.connect)
-    this.connect = undefined
+    this.#requests.drain(operation => this.connection.release(operation))
+    if (this.#connect !== undefined) this.connection.release(this.#connect)
+    this.#connect = undefined
   }
 }
 

@@ -15,11 +15,11 @@ export class Handshake {
   ambiguous = false
   /** The client's capabilities were seen. */
   known = false
-  private serverCapabilities = 0xffff_ffff
-  private clientCapabilities = 0
+  #serverCapabilities = 0xffff_ffff
+  #clientCapabilities = 0
 
   has(bit: number): boolean {
-    return (this.serverCapabilities & this.clientCapabilities & bit) !== 0
+    return (this.#serverCapabilities & this.#clientCapabilities & bit) !== 0
   }
 
   /** The server's greeting, protocol version 10. False: it is none. */
@@ -31,10 +31,10 @@ export class Handshake {
     // the higher capabilities (2).
     if (zero + 16 > end) return false
     this.system = bytes.toString('latin1', start, zero).includes('MariaDB') ? 'mariadb' : 'mysql'
-    this.serverCapabilities = bytes.readUInt16LE(zero + 14)
+    this.#serverCapabilities = bytes.readUInt16LE(zero + 14)
     if (zero + 21 <= end) {
       this.status = bytes.readUInt16LE(zero + 17)
-      this.serverCapabilities |= bytes.readUInt16LE(zero + 19) << 16
+      this.#serverCapabilities |= bytes.readUInt16LE(zero + 19) << 16
     }
     return true
   }
@@ -45,7 +45,7 @@ export class Handshake {
     const capabilities = bytes.readUInt32LE(start)
     if ((capabilities & 0x200) === 0) return false // CLIENT_PROTOCOL_41
     this.known = true
-    this.clientCapabilities = capabilities
+    this.#clientCapabilities = capabilities
     this.ambiguous = ambiguousSets.has(bytes[start + 8]!)
     this.encrypted = (capabilities & capability.ssl) !== 0 && end - start === 32
     if (!this.encrypted && this.has(capability.connectWithDatabase))

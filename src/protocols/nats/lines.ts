@@ -47,8 +47,8 @@ export class Line {
   payloadBytes = 0
   /** What follows the verb. */
   readonly rest = new ByteRange()
-  private readonly tokens = Array.from({ length: maxTokens + 1 }, () => new ByteRange())
-  private count = 0
+  readonly #tokens = Array.from({ length: maxTokens + 1 }, () => new ByteRange())
+  #count = 0
 
   /** Reads `bytes[start, end)`, which has no line break. False: it is no line of this sender. */
   read(bytes: Buffer, start: number, end: number, fromClient: boolean): boolean {
@@ -61,10 +61,10 @@ export class Line {
     let at = start
     while (at < end && !isBlank(bytes[at]!)) at++
     this.rest.set(at, end)
-    if (this.verb === verb.pub) return this.readMessage(bytes, 1, 1)
-    if (this.verb === verb.hpub) return this.readMessage(bytes, 1, 2)
-    if (this.verb === verb.msg) return this.readMessage(bytes, 2, 1)
-    if (this.verb === verb.hmsg) return this.readMessage(bytes, 2, 2)
+    if (this.verb === verb.pub) return this.#readMessage(bytes, 1, 1)
+    if (this.verb === verb.hpub) return this.#readMessage(bytes, 1, 2)
+    if (this.verb === verb.msg) return this.#readMessage(bytes, 2, 1)
+    if (this.verb === verb.hmsg) return this.#readMessage(bytes, 2, 2)
     return true
   }
 
@@ -74,9 +74,10 @@ export class Line {
   }
 
   /** `named` tokens, a subject for replies if there is one, and `sizes` numbers. */
-  private readMessage(bytes: Buffer, named: number, sizes: number): boolean {
-    this.split(bytes)
-    const { tokens, count } = this
+  #readMessage(bytes: Buffer, named: number, sizes: number): boolean {
+    this.#split(bytes)
+    const tokens = this.#tokens
+    const count = this.#count
     if (count !== named + sizes && count !== named + sizes + 1) return false
     const total = numberOf(bytes, tokens[count - 1]!)
     const header = sizes === 1 ? 0 : numberOf(bytes, tokens[count - 2]!)
@@ -90,14 +91,15 @@ export class Line {
     return true
   }
 
-  private split(bytes: Buffer): void {
-    const { rest, tokens } = this
-    this.count = 0
-    for (let at = rest.start; at < rest.end && this.count <= maxTokens; ) {
+  #split(bytes: Buffer): void {
+    const { rest } = this
+    const tokens = this.#tokens
+    this.#count = 0
+    for (let at = rest.start; at < rest.end && this.#count <= maxTokens; ) {
       while (at < rest.end && isBlank(bytes[at]!)) at++
       const start = at
       while (at < rest.end && !isBlank(bytes[at]!)) at++
-      if (at > start) tokens[this.count++]!.set(start, at)
+      if (at > start) tokens[this.#count++]!.set(start, at)
     }
   }
 }

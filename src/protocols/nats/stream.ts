@@ -30,23 +30,23 @@ class Side extends BrokerSide {
 export class NatsStream extends BrokerStream<Side> {
   protected readonly sent = new Side()
   protected readonly received = new Side()
-  private readonly subjects: Subjects
-  private readonly waiting: Waiting
+  readonly #subjects: Subjects
+  readonly #waiting: Waiting
 
   constructor(subjects: Subjects, connection: StreamConnection) {
     super(connection)
-    this.subjects = subjects
-    this.waiting = new Waiting(this)
+    this.#subjects = subjects
+    this.#waiting = new Waiting(this)
   }
 
   get bytes(): number {
-    return this.waiting.bytes
+    return this.#waiting.bytes
   }
 
   protected step(flow: ByteFlow, side: Side): boolean {
-    if (side.inLine) return this.passLine(flow, side)
-    if (flow.broken && !this.resynchronise(flow)) return true
-    return this.readLine(flow, side)
+    if (side.inLine) return this.#passLine(flow, side)
+    if (flow.broken && !this.#resynchronise(flow)) return true
+    return this.#readLine(flow, side)
   }
 
   /** The message's last byte passed. */
@@ -60,7 +60,7 @@ export class NatsStream extends BrokerStream<Side> {
     }
     if (!flow.broken) this.exact()
     if (key === 0) this.end(message, flow.nowNs)
-    else this.waiting.add(key, message, flow.nowNs)
+    else this.#waiting.add(key, message, flow.nowNs)
   }
 
   protected missed(flow: ByteFlow, side: Side): void {
@@ -74,94 +74,94 @@ export class NatsStream extends BrokerStream<Side> {
       fail(message.call, error)
       this.end(message, 0)
     }
-    this.waiting.close(error)
+    this.#waiting.close(error)
   }
 
   protected forget(): void {
     for (const { message } of [this.sent, this.received])
       if (message !== undefined) this.connection.release(message)
-    this.waiting.forget()
+    this.#waiting.forget()
   }
 
   protected override endsWith(last: number): boolean {
     return last === lineFeed
   }
 
-  private passLine(flow: ByteFlow, side: Side): boolean {
+  #passLine(flow: ByteFlow, side: Side): boolean {
     const feed = lineFeedAt(flow.bytes, flow.at, flow.end)
     side.inLine = feed === flow.end
     flow.at = side.inLine ? flow.end : feed + 1
     return true
   }
 
-  private readLine(flow: ByteFlow, side: Side): boolean {
+  #readLine(flow: ByteFlow, side: Side): boolean {
     const { bytes, at, end, request } = flow
-    const { line } = this.subjects
+    const { line } = this.#subjects
     const feed = lineFeedAt(bytes, at, end)
     if (feed === end) {
-      if (!mayBegin(bytes, at, end, request)) return this.noLine(flow)
+      if (!mayBegin(bytes, at, end, request)) return this.#noLine(flow)
       if (end - at < maxRead) return false
       side.inLine = true
       return true
     }
     const lineEnd = feed > at && bytes[feed - 1] === carriageReturn ? feed - 1 : feed
-    if (!line.read(bytes, at, lineEnd, request)) return this.noLine(flow)
+    if (!line.read(bytes, at, lineEnd, request)) return this.#noLine(flow)
     if (!line.isMessage) {
-      this.wellFormed(flow)
-      this.control(flow)
+      this.#wellFormed(flow)
+      this.#control(flow)
       if (!this.over) flow.at = feed + 1
       return true
     }
     // An acknowledgement is known by its payload, any other message by its headers.
     const needed = Math.min(maxRead, Math.max(line.headerBytes, Math.min(5, line.payloadBytes)))
     if (end - feed - 1 < needed) return false
-    this.wellFormed(flow)
-    this.message(flow, side, feed + 1)
+    this.#wellFormed(flow)
+    this.#message(flow, side, feed + 1)
     side.passage.start(flow, feed + 1 - at + line.payloadBytes + 2)
     return true
   }
 
-  private wellFormed(flow: ByteFlow): void {
+  #wellFormed(flow: ByteFlow): void {
     this.good()
     if (!flow.request) this.confirm()
   }
 
-  private noLine(flow: ByteFlow): true {
+  #noLine(flow: ByteFlow): true {
     this.fault(flow, flow.at + 1)
     return true
   }
 
-  private control(flow: ByteFlow): void {
-    const { line } = this.subjects
+  #control(flow: ByteFlow): void {
+    const { line } = this.#subjects
     const { bytes, nowNs } = flow
-    if (line.verb === verb.ping || line.verb === verb.pong) this.waiting.expire(nowNs)
+    if (line.verb === verb.ping || line.verb === verb.pong) this.#waiting.expire(nowNs)
     if (line.verb !== verb.err) return
     const error = errorOfLine(bytes, line.rest.start, line.rest.end)
     const subject = violatedSubject(bytes, line.rest.start, line.rest.end)
     if (!isViolation(error)) this.reason = error
     else if (!subject.empty) {
-      const { name } = this.subjects.destinations.of(bytes, subject.start, subject.end)
-      this.waiting.refused(name, error, nowNs)
+      const { name } = this.#subjects.destinations.of(bytes, subject.start, subject.end)
+      this.#waiting.refused(name, error, nowNs)
     }
   }
 
   /** A message whose headers begin at `start`. */
-  private message(flow: ByteFlow, side: Side, start: number): void {
+  #message(flow: ByteFlow, side: Side, start: number): void {
     side.key = 0
-    if (flow.request) this.publish(flow, side, start)
-    else this.deliver(flow, side, start)
+    if (flow.request) this.#publish(flow, side, start)
+    else this.#deliver(flow, side, start)
   }
 
-  private publish(flow: ByteFlow, side: Side, start: number): void {
+  #publish(flow: ByteFlow, side: Side, start: number): void {
     const { bytes } = flow
-    const { subject, reply, payloadBytes } = this.subjects.line
+    const { subject, reply, payloadBytes } = this.#subjects.line
     if (starts(bytes, subject, acknowledgement)) {
-      this.waiting.acknowledge(bytes, subject, start, payloadBytes, flow.nowNs)
+      this.#waiting.acknowledge(bytes, subject, start, payloadBytes, flow.nowNs)
       return
     }
     const pulls = starts(bytes, subject, pull)
     const requests = !pulls && starts(bytes, reply, inbox)
-    const operation = this.begin(
+    const operation = this.#begin(
       flow,
       start,
       pulls ? operations.receive : requests ? operations.request : operations.publish,
@@ -170,32 +170,32 @@ export class NatsStream extends BrokerStream<Side> {
     operation.requestBytes = payloadBytes
     this.connection.asked(operation)
     side.message = operation
-    if (requests) side.key = this.waiting.keyOf(bytes, reply)
+    if (requests) side.key = this.#waiting.keyOf(bytes, reply)
   }
 
-  private deliver(flow: ByteFlow, side: Side, start: number): void {
+  #deliver(flow: ByteFlow, side: Side, start: number): void {
     const { bytes } = flow
-    const { line } = this.subjects
+    const { line } = this.#subjects
     const { subject, reply, headerBytes, payloadBytes } = line
     const headersEnd = Math.min(flow.end, start + headerBytes)
     const status = statusOf(bytes, start, headersEnd)
     if (starts(bytes, subject, inbox)) {
-      this.waiting.answer(bytes, subject, status, payloadBytes, flow)
+      this.#waiting.answer(bytes, subject, status, payloadBytes, flow)
       return
     }
     // The server speaks for itself: heartbeats of JetStream, and that there is nothing (more) to pull.
     if (status !== 0) return
-    const operation = this.begin(flow, start, operations.process)
+    const operation = this.#begin(flow, start, operations.process)
     if (operation === undefined) return
     operation.responseBytes = payloadBytes
     side.message = operation
-    if (starts(bytes, reply, acknowledgement) && this.waiting.acknowledges(bytes, reply))
-      side.key = this.waiting.keyOf(bytes, reply)
+    if (starts(bytes, reply, acknowledgement) && this.#waiting.acknowledges(bytes, reply))
+      side.key = this.#waiting.keyOf(bytes, reply)
   }
 
-  private begin(flow: ByteFlow, start: number, of: MessageOperation): Operation | undefined {
+  #begin(flow: ByteFlow, start: number, of: MessageOperation): Operation | undefined {
     const { bytes } = flow
-    const { line, destinations } = this.subjects
+    const { line, destinations } = this.#subjects
     const operation = this.connection.begin(flow)
     if (operation === undefined) return undefined
     const { subject, headerBytes, payloadBytes } = line
@@ -208,11 +208,11 @@ export class NatsStream extends BrokerStream<Side> {
   }
 
   /** Looks for a line of a message, or of PING and PONG: at a call's beginning, or behind a line break. */
-  private resynchronise(flow: ByteFlow): boolean {
+  #resynchronise(flow: ByteFlow): boolean {
     const { bytes, end } = flow
     for (let at = flow.at; at < end; ) {
       const begins = at === flow.at ? flow.atCall : true
-      if (begins && this.isLine(bytes, at, end, flow.request)) {
+      if (begins && this.#isLine(bytes, at, end, flow.request)) {
         flow.at = at
         flow.broken = false
         return true
@@ -224,8 +224,8 @@ export class NatsStream extends BrokerStream<Side> {
   }
 
   /** True for a whole line that tells the sender, with its whole message. */
-  private isLine(bytes: Buffer, at: number, end: number, request: boolean): boolean {
-    const { line } = this.subjects
+  #isLine(bytes: Buffer, at: number, end: number, request: boolean): boolean {
+    const { line } = this.#subjects
     const feed = lineFeedAt(bytes, at, end)
     if (feed === at || feed === end || bytes[feed - 1] !== carriageReturn) return false
     if (!line.read(bytes, at, feed - 1, request)) return false

@@ -22,19 +22,19 @@ const partsWithDomain = 11
 
 /** What waits for a message to a subject that was made up for it; such subjects are known by a hash of 53 bits. */
 export class Waiting {
-  private readonly stream: BrokerStream
-  private readonly requests = new NumberedRequests(most)
+  readonly #stream: BrokerStream
+  readonly #requests = new NumberedRequests(most)
   /** JetStream's consumers whose messages this client acknowledges. */
-  private consumers: BoundedMap<number, true> | undefined
-  private expiredNs = 0
+  #consumers: BoundedMap<number, true> | undefined
+  #expiredNs = 0
 
   constructor(stream: BrokerStream) {
-    this.stream = stream
+    this.#stream = stream
   }
 
   /** Bytes that it keeps beside operations. */
   get bytes(): number {
-    return this.requests.bytes + (this.consumers?.size ?? 0) * entryBytes
+    return this.#requests.bytes + (this.#consumers?.size ?? 0) * entryBytes
   }
 
   keyOf(bytes: Buffer, subject: ByteRange): number {
@@ -43,44 +43,44 @@ export class Waiting {
 
   add(key: number, operation: Operation, nowNs: number): void {
     operation.endNs = nowNs
-    const same = this.requests.take(key)
-    if (same !== undefined) this.end(same, 'no_response', nowNs)
-    if (this.requests.isFull) this.crowdedOut(this.requests.shift()!)
-    this.requests.add(key, operation)
+    const same = this.#requests.take(key)
+    if (same !== undefined) this.#end(same, 'no_response', nowNs)
+    if (this.#requests.isFull) this.#crowdedOut(this.#requests.shift()!)
+    this.#requests.add(key, operation)
   }
 
   /** A message for a request's subject. Without a request it is ignored. */
   answer(bytes: Buffer, subject: ByteRange, status: number, size: number, flow: ByteFlow): void {
-    const operation = this.requests.take(this.keyOf(bytes, subject))
+    const operation = this.#requests.take(this.keyOf(bytes, subject))
     if (operation === undefined) return
     operation.responseNs = flow.startNs
     operation.responseBytes = size
     if (status === 503) fail(operation.call, 'no_responders')
     else if (status >= 400) fail(operation.call, String(status))
-    this.stream.end(operation, flow.nowNs)
+    this.#stream.end(operation, flow.nowNs)
   }
 
   /** Whether the client has acknowledged messages of this consumer. */
   acknowledges(bytes: Buffer, subject: ByteRange): boolean {
-    return this.consumers?.get(consumerOf(bytes, subject)) === true
+    return this.#consumers?.get(consumerOf(bytes, subject)) === true
   }
 
   /** An acknowledgement of JetStream, which says "+ACK" if anything (NATS ADR-15 and JetStream's wire API). */
   acknowledge(bytes: Buffer, subject: ByteRange, start: number, size: number, nowNs: number): void {
-    this.consumers ??= new BoundedMap(mostConsumers)
-    this.consumers.set(consumerOf(bytes, subject), true)
+    this.#consumers ??= new BoundedMap(mostConsumers)
+    this.#consumers.set(consumerOf(bytes, subject), true)
     const said = size >= 4 ? bytes.readUInt32BE(start) : 0
     if (said === inProgress) return
-    const operation = this.requests.take(this.keyOf(bytes, subject))
+    const operation = this.#requests.take(this.keyOf(bytes, subject))
     if (operation === undefined) return
     if (said === notAcknowledged) fail(operation.call, 'nak')
     else if (said === terminated) fail(operation.call, 'term')
-    this.stream.end(operation, nowNs)
+    this.#stream.end(operation, nowNs)
   }
 
   /** The server refuses what was published to this destination. */
   refused(destination: string, error: string, nowNs: number): void {
-    const { requests } = this
+    const requests = this.#requests
     for (let each = requests.oldest; each !== undefined; ) {
       const { call, newer } = each
       if (
@@ -88,7 +88,7 @@ export class Waiting {
         call.attributes.get('messaging.destination.name') === destination
       ) {
         requests.remove(each)
-        this.end(each, error, nowNs)
+        this.#end(each, error, nowNs)
       }
       each = newer
     }
@@ -96,14 +96,14 @@ export class Waiting {
 
   /** Gives up what waits too long. */
   expire(nowNs: number): void {
-    if (nowNs - this.expiredNs < patienceNs / 4) return
-    this.expiredNs = nowNs
-    const { requests } = this
+    if (nowNs - this.#expiredNs < patienceNs / 4) return
+    this.#expiredNs = nowNs
+    const requests = this.#requests
     for (let each = requests.oldest; each !== undefined; ) {
       const { newer } = each
       if (nowNs - each.startNs >= patienceNs) {
         requests.remove(each)
-        this.end(each, 'timeout', nowNs)
+        this.#end(each, 'timeout', nowNs)
       }
       each = newer
     }
@@ -111,25 +111,25 @@ export class Waiting {
 
   /** The connection ended by this `error.type`. */
   close(error: string): void {
-    this.requests.drain(operation => this.end(operation, error, 0))
+    this.#requests.drain(operation => this.#end(operation, error, 0))
   }
 
   forget(): void {
-    this.requests.drain(operation => this.stream.connection.release(operation))
+    this.#requests.drain(operation => this.#stream.connection.release(operation))
   }
 
   /** A request may still be answered when it has to make room. */
-  private crowdedOut(operation: Operation): void {
-    if (operation.call.kind === SpanKind.client) this.stream.abandon(operation)
-    else this.stream.end(operation, operation.endNs)
+  #crowdedOut(operation: Operation): void {
+    if (operation.call.kind === SpanKind.client) this.#stream.abandon(operation)
+    else this.#stream.end(operation, operation.endNs)
   }
 
   /** A request was not answered. Whether a message was to be acknowledged is not known. */
-  private end(operation: Operation, error: string, nowNs: number): void {
+  #end(operation: Operation, error: string, nowNs: number): void {
     if (operation.call.kind === SpanKind.client) {
       fail(operation.call, error)
-      this.stream.end(operation, nowNs)
-    } else this.stream.end(operation, operation.endNs)
+      this.#stream.end(operation, nowNs)
+    } else this.#stream.end(operation, operation.endNs)
   }
 }
 

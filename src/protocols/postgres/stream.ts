@@ -44,71 +44,71 @@ const unnamedPortal = Buffer.alloc(1)
 
 /** One connection of a PostgreSQL client. */
 export class PostgresStream extends SqlStream {
-  private readonly statements: SqlStatements
-  private readonly words: Interner
-  private readonly prepared: Prepared
-  private starting: boolean
+  readonly #statements: SqlStatements
+  readonly #words: Interner
+  readonly #prepared: Prepared
+  #starting: boolean
   /** A request for encryption is to be answered by one byte. */
-  private encryption = false
-  private backslash: Backslash
+  #encryption = false
+  #backslash: Backslash
   /** The extended query that is being sent: what came of it, and the operation that its first message began. */
-  private part = nothing
-  private building: Operation | undefined
-  private parsedStatement = unknownStatement
+  #part = nothing
+  #building: Operation | undefined
+  #parsedStatement = unknownStatement
   /** An error makes the server pass over everything up to a Sync that has not been sent yet. */
-  private skipping = false
+  #skipping = false
   /** The server takes data of COPY by the extended protocol, and passes over each Sync. */
-  private copying = false
+  #copying = false
   /** Requests may have been missed. */
-  private deaf = false
+  #deaf = false
 
   constructor(connection: StreamConnection, statements: SqlStatements, words: Interner) {
     super(connection, parse)
-    this.statements = statements
-    this.words = words
-    this.prepared = new Prepared(words)
-    this.starting = !connection.joined
-    this.backslash = connection.joined ? 'unknown' : 'plain'
+    this.#statements = statements
+    this.#words = words
+    this.#prepared = new Prepared(words)
+    this.#starting = !connection.joined
+    this.#backslash = connection.joined ? 'unknown' : 'plain'
   }
 
   get bytes(): number {
-    return this.requests.bytes + this.prepared.bytes + this.namespace.length
+    return this.requests.bytes + this.#prepared.bytes + this.namespace.length
   }
 
   override close(): void {
-    this.prepared.clear()
-    this.dropBuilding()
+    this.#prepared.clear()
+    this.#dropBuilding()
     super.close()
   }
 
   protected lostRequests(flow: ByteFlow): void {
-    this.starting = false
-    this.deaf = true
+    this.#starting = false
+    this.#deaf = true
     // What was bound is executed, as a rule by the same call.
-    if (this.part === bound) this.execute(flow, unnamedPortal, 0, 1, 0)
-    else this.dropBuilding()
-    this.prepared.forgetUnnamed()
+    if (this.#part === bound) this.#execute(flow, unnamedPortal, 0, 1, 0)
+    else this.#dropBuilding()
+    this.#prepared.forgetUnnamed()
   }
 
   protected lostResponses(): void {
-    this.encryption = false
+    this.#encryption = false
   }
 
   protected settled(): void {
-    this.skipping = false
-    this.copying = false
+    this.#skipping = false
+    this.#copying = false
   }
 
   protected override release(): void {
-    this.dropBuilding()
+    this.#dropBuilding()
     super.release()
   }
 
   // The client's side
 
   protected readRequest(flow: ByteFlow): boolean {
-    if (this.starting) return this.readStartup(flow)
-    if (flow.broken && !this.findRequest(flow)) return false
+    if (this.#starting) return this.#readStartup(flow)
+    if (flow.broken && !this.#findRequest(flow)) return false
     const { bytes, at, end } = flow
     if (end - at < headBytes) return false
     const length = messageLength(bytes, at, requestLengths)
@@ -116,12 +116,12 @@ export class PostgresStream extends SqlStream {
     const type = bytes[at]!
     const needed = Math.min(length, headBytes + requestBytes(type))
     if (end - at < needed) return false
-    this.request(flow, type, length, Math.min(end, at + length))
+    this.#request(flow, type, length, Math.min(end, at + length))
     flow.skip(length)
     return true
   }
 
-  private findRequest(flow: ByteFlow): boolean {
+  #findRequest(flow: ByteFlow): boolean {
     const data = flow.bytes[flow.at] === 0x64
     if (!data && flow.atCall && looksFramed(flow.bytes, flow.at, flow.end, requestLengths)) {
       flow.broken = false
@@ -130,7 +130,7 @@ export class PostgresStream extends SqlStream {
     return this.passOver(flow)
   }
 
-  private readStartup(flow: ByteFlow): boolean {
+  #readStartup(flow: ByteFlow): boolean {
     const { bytes, at, end } = flow
     if (end - at < 8) return false
     const length = bytes.readUInt32BE(at)
@@ -138,7 +138,7 @@ export class PostgresStream extends SqlStream {
     if (length < 8 || length > maxStartupBytes) return this.refuse()
     if (code === startupCode.ssl || code === startupCode.gss) {
       if (length !== 8) return this.refuse()
-      this.encryption = true
+      this.#encryption = true
       flow.skip(8)
       return true
     }
@@ -149,91 +149,91 @@ export class PostgresStream extends SqlStream {
     if (code >>> 16 !== 3) return this.refuse()
     if (end - at < length) return false
     this.namespace = databaseOf(bytes, at + 8, at + length)
-    this.starting = false
+    this.#starting = false
     flow.skip(length)
     return true
   }
 
-  private request(flow: ByteFlow, type: number, length: number, end: number): void {
+  #request(flow: ByteFlow, type: number, length: number, end: number): void {
     const { bytes } = flow
     const at = flow.at + headBytes
-    if (this.skipping && type !== 0x53) return
+    if (this.#skipping && type !== 0x53) return
     switch (type) {
       case 0x51: // Query
-        this.dropBuilding()
-        this.ask(query, this.begin(flow), length, this.readStatement(bytes, at, end, flow.at + length))
+        this.#dropBuilding()
+        this.#ask(query, this.begin(flow), length, this.#readStatement(bytes, at, end, flow.at + length))
         break
       case 0x50: // Parse
-        this.parse(flow, at, end, length)
+        this.#parse(flow, at, end, length)
         break
       case 0x42: // Bind
-        this.bind(flow, at, end, length)
+        this.#bind(flow, at, end, length)
         break
       case 0x45: // Execute
-        this.execute(flow, bytes, at, end, length)
+        this.#execute(flow, bytes, at, end, length)
         break
       case 0x46: // FunctionCall
-        this.dropBuilding()
-        this.ask(query, this.begin(flow), length, unknownStatement)
+        this.#dropBuilding()
+        this.#ask(query, this.begin(flow), length, unknownStatement)
         break
       case 0x48: // Flush
-        this.leaveBuilding()
+        this.#leaveBuilding()
         break
       case 0x53: // Sync
-        this.leaveBuilding()
-        this.skipping = false
-        if (!this.copying) this.push(sync, undefined, unknownStatement)
+        this.#leaveBuilding()
+        this.#skipping = false
+        if (!this.#copying) this.push(sync, undefined, unknownStatement)
         break
       case 0x43: // Close
-        this.prepared.close(bytes, at, end)
+        this.#prepared.close(bytes, at, end)
         break
       case 0x63: // CopyDone
       case 0x66: // CopyFail
-        this.copying = false
+        this.#copying = false
         break
       default:
     }
   }
 
   /** The text ends with a zero, where it is whole. */
-  private readStatement(bytes: Buffer, start: number, end: number, messageEnd: number): SqlStatement {
+  #readStatement(bytes: Buffer, start: number, end: number, messageEnd: number): SqlStatement {
     const limit = Math.min(end, start + maxStatementBytes)
     const zero = textEnd(bytes, start, limit)
     const whole = zero < limit || limit === messageEnd
-    return this.statements.read(bytes, start, zero, whole, postgresqlDialects[this.backslash])
+    return this.#statements.read(bytes, start, zero, whole, postgresqlDialects[this.#backslash])
   }
 
-  private parse(flow: ByteFlow, at: number, end: number, length: number): void {
+  #parse(flow: ByteFlow, at: number, end: number, length: number): void {
     const { bytes } = flow
-    this.leaveBuilding()
-    this.part = parsed
-    this.building = this.begin(flow)
-    if (this.building !== undefined) this.building.requestBytes = length
+    this.#leaveBuilding()
+    this.#part = parsed
+    this.#building = this.begin(flow)
+    if (this.#building !== undefined) this.#building.requestBytes = length
     const nameEnd = textEnd(bytes, at, Math.min(end, at + nameBytes))
     const statement =
       bytes[nameEnd] === 0 && nameEnd < end
-        ? this.readStatement(bytes, nameEnd + 1, end, flow.at + length)
+        ? this.#readStatement(bytes, nameEnd + 1, end, flow.at + length)
         : unknownStatement
-    this.prepared.parse(bytes, at, nameEnd, statement)
-    this.parsedStatement = statement
+    this.#prepared.parse(bytes, at, nameEnd, statement)
+    this.#parsedStatement = statement
   }
 
-  private bind(flow: ByteFlow, at: number, end: number, length: number): void {
-    if (this.part === bound) this.dropBuilding()
-    if (this.part === nothing) this.building = this.begin(flow)
-    this.part = bound
-    if (this.building !== undefined) this.building.requestBytes += length
-    this.prepared.bind(flow.bytes, at, end)
+  #bind(flow: ByteFlow, at: number, end: number, length: number): void {
+    if (this.#part === bound) this.#dropBuilding()
+    if (this.#part === nothing) this.#building = this.begin(flow)
+    this.#part = bound
+    if (this.#building !== undefined) this.#building.requestBytes += length
+    this.#prepared.bind(flow.bytes, at, end)
   }
 
-  private execute(flow: ByteFlow, bytes: Buffer, at: number, end: number, length: number): void {
-    const operation = this.part === nothing ? this.begin(flow) : this.building
-    this.part = nothing
-    this.building = undefined
-    this.ask(execute, operation, length, this.prepared.execute(bytes, at, end))
+  #execute(flow: ByteFlow, bytes: Buffer, at: number, end: number, length: number): void {
+    const operation = this.#part === nothing ? this.begin(flow) : this.#building
+    this.#part = nothing
+    this.#building = undefined
+    this.#ask(execute, operation, length, this.#prepared.execute(bytes, at, end))
   }
 
-  private ask(kind: number, operation: Operation | undefined, length: number, statement: SqlStatement): void {
+  #ask(kind: number, operation: Operation | undefined, length: number, statement: SqlStatement): void {
     if (operation !== undefined) {
       operation.requestBytes += length
       describeSqlCall(operation.call, this.connection, 'postgresql', this.namespace, statement)
@@ -243,27 +243,27 @@ export class PostgresStream extends SqlStream {
   }
 
   /** What was sent of an extended query is not followed by its Execute. */
-  private leaveBuilding(): void {
-    if (this.part === parsed) {
-      this.push(parse, this.building, this.parsedStatement)
-      this.part = nothing
-      this.building = undefined
+  #leaveBuilding(): void {
+    if (this.#part === parsed) {
+      this.push(parse, this.#building, this.#parsedStatement)
+      this.#part = nothing
+      this.#building = undefined
     } else {
-      this.dropBuilding()
+      this.#dropBuilding()
     }
   }
 
-  private dropBuilding(): void {
-    if (this.building !== undefined) this.drop(this.building)
-    this.building = undefined
-    this.part = nothing
+  #dropBuilding(): void {
+    if (this.#building !== undefined) this.drop(this.#building)
+    this.#building = undefined
+    this.#part = nothing
   }
 
   // The server's side
 
   protected readResponse(flow: ByteFlow): boolean {
-    if (this.encryption) return this.readEncryption(flow)
-    if (flow.broken && !this.findResponse(flow)) return false
+    if (this.#encryption) return this.#readEncryption(flow)
+    if (flow.broken && !this.#findResponse(flow)) return false
     const { bytes, at, end } = flow
     if (end - at < headBytes) return false
     const length = messageLength(bytes, at, responseLengths)
@@ -275,15 +275,15 @@ export class PostgresStream extends SqlStream {
       if (operation.responseNs === 0) operation.responseNs = flow.startNs
       operation.responseBytes += length
     }
-    this.response(flow, type, length, Math.min(end, at + length))
+    this.#response(flow, type, length, Math.min(end, at + length))
     if (this.over) return false
     flow.skip(length)
     return true
   }
 
-  private readEncryption(flow: ByteFlow): boolean {
+  #readEncryption(flow: ByteFlow): boolean {
     const answer = flow.bytes[flow.at]
-    this.encryption = false
+    this.#encryption = false
     if (answer === 0x45) return true // an old server's ErrorResponse
     if (answer !== 0x4e) return this.refuse()
     flow.skip(1)
@@ -291,7 +291,7 @@ export class PostgresStream extends SqlStream {
   }
 
   /** Framing is lost: messages begin at a call's start as a rule, and its end shows whether the server is done. */
-  private findResponse(flow: ByteFlow): boolean {
+  #findResponse(flow: ByteFlow): boolean {
     const { bytes, at, end } = flow
     if (flow.atCall && looksFramed(bytes, at, end, responseLengths)) {
       flow.broken = false
@@ -312,34 +312,34 @@ export class PostgresStream extends SqlStream {
     return this.passOver(flow)
   }
 
-  private response(flow: ByteFlow, type: number, length: number, end: number): void {
+  #response(flow: ByteFlow, type: number, length: number, end: number): void {
     const { bytes } = flow
     const at = flow.at + headBytes
     switch (type) {
       case 0x5a: // ReadyForQuery
         this.confirmed = true
         this.good()
-        this.ready()
+        this.#ready()
         break
       case 0x43: // CommandComplete
       case 0x49: // EmptyQueryResponse
       case 0x73: // PortalSuspended
-        this.complete(flow)
+        this.#complete(flow)
         break
       case 0x31: // ParseComplete
         if (this.requests.kind === parse) this.finish(false)
         break
       case 0x45: // ErrorResponse
-        this.failed(bytes, at, end)
+        this.#failed(bytes, at, end)
         break
       case 0x47: // CopyInResponse
-        this.copyIn()
+        this.#copyIn()
         break
       case 0x57: // CopyBothResponse: a replication goes on for as long as the connection is there
         this.withdraw()
         break
       case 0x53: // ParameterStatus
-        this.readStatus(bytes, at, end)
+        this.#readStatus(bytes, at, end)
         break
       case 0x52: // Authentication
         if (!this.confirmed && length > 8) this.confirmed = bytes.readUInt32BE(at) <= 12
@@ -349,10 +349,10 @@ export class PostgresStream extends SqlStream {
   }
 
   /** Ends what is before the request that it answers, too: those answers were missed. */
-  private ready(): void {
-    this.copying = false
-    this.skipping = false
-    this.deaf = false
+  #ready(): void {
+    this.#copying = false
+    this.#skipping = false
+    this.#deaf = false
     while (this.requests.size > 0) {
       const { kind } = this.requests
       this.answer()
@@ -361,20 +361,20 @@ export class PostgresStream extends SqlStream {
     if (this.requests.size === 0) this.blind = false
   }
 
-  private complete(flow: ByteFlow): void {
+  #complete(flow: ByteFlow): void {
     this.confirmed = true
     if (this.requests.kind === parse) this.finish(false)
     if (this.requests.kind === execute) {
-      this.copying = false
+      this.#copying = false
       this.finish(true)
-    } else if (this.requests.size === 0 && this.deaf && !flow.broken) {
+    } else if (this.requests.size === 0 && this.#deaf && !flow.broken) {
       // Its request was among the bytes that were lost.
       const operation = this.connection.begin(flow)
       if (operation !== undefined) this.connection.abandon(operation)
     }
   }
 
-  private failed(bytes: Buffer, at: number, end: number): void {
+  #failed(bytes: Buffer, at: number, end: number): void {
     const { kind, first: operation, statement } = this.requests
     if (kind === 0 || kind === sync) return
     this.confirmed = true
@@ -383,39 +383,39 @@ export class PostgresStream extends SqlStream {
         describeSqlCall(operation.call, this.connection, 'postgresql', this.namespace, statement)
         this.connection.asked(operation)
       }
-      failSqlCall(operation.call, this.readState(bytes, at, end))
+      failSqlCall(operation.call, this.#readState(bytes, at, end))
     }
     if (kind === query) return
-    this.copying = false
+    this.#copying = false
     this.finish(true)
     while (this.requests.size > 0 && this.requests.kind !== sync) this.finish(false)
-    this.dropBuilding()
-    this.skipping = this.requests.size === 0
+    this.#dropBuilding()
+    this.#skipping = this.requests.size === 0
   }
 
   /** The fields of an error are a byte and a text each; `C` is its SQLSTATE. */
-  private readState(bytes: Buffer, start: number, end: number): string {
+  #readState(bytes: Buffer, start: number, end: number): string {
     for (let at = start; at < end && bytes[at] !== 0; ) {
       const fieldEnd = textEnd(bytes, at + 1, end)
       if (bytes[at] === 0x43)
-        return fieldEnd === at + 6 ? this.words.intern(bytes, at + 1, fieldEnd) : '_OTHER'
+        return fieldEnd === at + 6 ? this.#words.intern(bytes, at + 1, fieldEnd) : '_OTHER'
       at = fieldEnd + 1
     }
     return '_OTHER'
   }
 
   /** From now on the server passes over each Sync, also over those that were sent with the query. */
-  private copyIn(): void {
+  #copyIn(): void {
     if (this.requests.kind !== execute) return
-    this.copying = true
+    this.#copying = true
     while (this.requests.kindAt(1) === sync) this.requests.removeSecond()
   }
 
-  private readStatus(bytes: Buffer, at: number, end: number): void {
+  #readStatus(bytes: Buffer, at: number, end: number): void {
     const name = 'standard_conforming_strings'
     const nameEnd = textEnd(bytes, at, end)
     if (nameEnd - at !== name.length) return
     for (let i = 0; i < name.length; i++) if (bytes[at + i] !== name.charCodeAt(i)) return
-    this.backslash = bytes[nameEnd + 2] === 0x6e ? 'plain' : 'escape' // "on" or "off"
+    this.#backslash = bytes[nameEnd + 2] === 0x6e ? 'plain' : 'escape' // "on" or "off"
   }
 }

@@ -62,19 +62,19 @@ export class Command {
   /** Its subcommands by name; undefined where it has none. */
   readonly subcommands: BoundedMap<string, Command> | undefined
   /** With 0, 1, … arguments. */
-  private readonly texts: string[]
+  readonly #texts: string[]
 
   constructor(name: string, text: string, effect: Effect, container: boolean) {
     this.name = name
     this.effect = effect
     this.subcommands = container ? small(new BoundedMap(128)) : undefined
-    this.texts = Array.from({ length: mostMarks + 1 }, (_, count) => text + ' ?'.repeat(count))
-    this.texts.push(`${this.texts[mostMarks]} …`)
+    this.#texts = Array.from({ length: mostMarks + 1 }, (_, count) => text + ' ?'.repeat(count))
+    this.#texts.push(`${this.#texts[mostMarks]} …`)
   }
 
   /** `db.query.text`: the command's words, and a mark for each argument. */
   text(argumentCount: number): string {
-    return this.texts[Math.min(argumentCount, mostMarks + 1)]!
+    return this.#texts[Math.min(argumentCount, mostMarks + 1)]!
   }
 }
 
@@ -83,17 +83,17 @@ export const otherCommand: Command = new Command('_OTHER', '_OTHER', Effect.none
 
 /** The commands that were seen, by their names in capital letters. */
 export class Commands {
-  private readonly words = small(new Interner({ slots: 1_024, maxLength: longestWord }))
-  private readonly seen = small(new BoundedMap<string, Command>(1_024))
-  private readonly scratch = Buffer.alloc(longestWord)
+  readonly #words = small(new Interner({ slots: 1_024, maxLength: longestWord }))
+  readonly #seen = small(new BoundedMap<string, Command>(1_024))
+  readonly #scratch = Buffer.alloc(longestWord)
 
   of(bytes: Buffer, start: number, end: number): Command {
     const name = this.word(bytes, start, end)
     if (name === '') return otherCommand
-    let command = this.seen.get(name)
+    let command = this.#seen.get(name)
     if (command === undefined) {
       command = new Command(name, name, effects.get(name) ?? Effect.none, containers.has(name))
-      this.seen.set(name, command)
+      this.#seen.set(name, command)
     }
     return command
   }
@@ -118,9 +118,9 @@ export class Commands {
     for (let i = 0; i < length; i++) {
       const byte = bytes[start + i]!
       if (!isWordByte(byte)) return ''
-      this.scratch[i] = byte >= 0x61 ? byte & 0xdf : byte
+      this.#scratch[i] = byte >= 0x61 ? byte & 0xdf : byte
     }
-    return this.words.intern(this.scratch, 0, length)
+    return this.#words.intern(this.#scratch, 0, length)
   }
 }
 

@@ -22,7 +22,7 @@ export class LengthLine {
     this.streamed = false
     if (from < end && bytes[from] === unknownLength) {
       this.streamed = true
-      return this.finish(bytes, from + 1, end)
+      return this.#finish(bytes, from + 1, end)
     }
     const negative = from < end && bytes[from] === 0x2d
     if (negative) from++
@@ -39,10 +39,10 @@ export class LengthLine {
       if (this.value !== 1) return Line.bad
       this.value = -1
     }
-    return this.finish(bytes, to, end)
+    return this.#finish(bytes, to, end)
   }
 
-  private finish(bytes: Buffer, at: number, end: number): Line {
+  #finish(bytes: Buffer, at: number, end: number): Line {
     if (at < end && bytes[at] !== 0x0d) return Line.bad
     if (at + 1 < end && bytes[at + 1] !== 0x0a) return Line.bad
     this.next = at + 2

@@ -59,34 +59,34 @@ const mostStreams = 8
 
 /** What a server sends. Only the outermost level of a message is read; values inside it are counted and passed over. */
 export class Replies extends ResponseReader {
-  private readonly telling: Telling
-  private readonly conversation: Conversation
-  private readonly line = new LengthLine()
+  readonly #telling: Telling
+  readonly #conversation: Conversation
+  readonly #line = new LengthLine()
   /** Values that the message still needs; 0: between messages. */
-  private values = 0
-  private message: Message = Message.reply
+  #values = 0
+  #message: Message = Message.reply
   /** The next value is the reply itself, not part of it. */
-  private outermost = false
+  #outermost = false
   /** The rest of a line, the line end behind a string, a string in chunks. */
-  private inLine = false
-  private atEnd = false
-  private inChunks = false
+  #inLine = false
+  #atEnd = false
+  #inChunks = false
   /** Values that are needed behind aggregates of unknown length. */
-  private readonly behind = new Array<number>(mostStreams).fill(0)
-  private depth = 0
+  readonly #behind = new Array<number>(mostStreams).fill(0)
+  #depth = 0
   /** A confirmation said that no subscription is left. */
-  private noneLeft = false
-  private startOffset = 0
-  private pushed: Message | undefined
+  #noneLeft = false
+  #startOffset = 0
+  #pushed: Message | undefined
 
   constructor(telling: Telling, conversation: Conversation) {
     super(conversation)
-    this.telling = telling
-    this.conversation = conversation
+    this.#telling = telling
+    this.#conversation = conversation
   }
 
   protected get begun(): boolean {
-    return this.values > 0
+    return this.#values > 0
   }
 
   /** Whether a reply that a request waits for begins here. */
@@ -100,7 +100,7 @@ export class Replies extends ResponseReader {
       case Type.array:
       case Type.map:
       case Type.set:
-        return isFound(this.line.read(bytes, at + 1, end))
+        return isFound(this.#line.read(bytes, at + 1, end))
       default:
         return false
     }
@@ -108,11 +108,11 @@ export class Replies extends ResponseReader {
 
   /** Reads one value's beginning or end. */
   protected step(flow: ByteFlow): boolean {
-    if (this.inLine) return this.passLine(flow)
-    if (this.atEnd) return this.stringEnd(flow)
-    if (this.values === 0 && !this.open(flow)) return false
+    if (this.#inLine) return this.#passLine(flow)
+    if (this.#atEnd) return this.#stringEnd(flow)
+    if (this.#values === 0 && !this.#open(flow)) return false
     const { bytes, at } = flow
-    if (this.inChunks && bytes[at] !== Type.chunk) return this.fault(flow)
+    if (this.#inChunks && bytes[at] !== Type.chunk) return this.fault(flow)
     switch (bytes[at]) {
       case Type.simple:
       case Type.integer:
@@ -120,65 +120,65 @@ export class Replies extends ResponseReader {
       case Type.truth:
       case Type.double:
       case Type.big:
-        return this.text(flow)
+        return this.#text(flow)
       case Type.error:
-        return this.error(flow)
+        return this.#error(flow)
       case Type.bulk:
       case Type.bulkError:
       case Type.verbatim:
-        return this.string(flow)
+        return this.#string(flow)
       case Type.array:
       case Type.set:
       case Type.push:
       case Type.map:
       case Type.attribute:
-        return this.aggregate(flow)
+        return this.#aggregate(flow)
       case Type.chunk:
-        return this.chunk(flow)
+        return this.#chunk(flow)
       case Type.end:
-        return this.streamEnd(flow)
+        return this.#streamEnd(flow)
       default:
         return this.fault(flow)
     }
   }
 
   /** A message begins: whose is it? */
-  private open(flow: ByteFlow): boolean {
+  #open(flow: ByteFlow): boolean {
     const { bytes, at, end } = flow
-    const { conversation } = this
+    const conversation = this.#conversation
     const type = bytes[at]
     let message: Message = Message.reply
     if (type === Type.attribute) {
       message = Message.passing
     } else if (type === Type.push || (type === Type.array && conversation.subscribed)) {
-      if (this.peek(flow) === Line.part) return false
-      message = this.pushed ?? (type === Type.push ? Message.passing : Message.reply)
+      if (this.#peek(flow) === Line.part) return false
+      message = this.#pushed ?? (type === Type.push ? Message.passing : Message.reply)
     } else if (type === Type.simple && conversation.monitoring) {
       if (at + 1 === end) return false
       if (isDigit(bytes[at + 1]!)) message = Message.passing
     }
-    this.message = message
-    const answered = this.answered
+    this.#message = message
+    const answered = this.#answered
     if (answered !== undefined && answered.responseNs === 0) answered.responseNs = flow.startNs
-    this.values = 1
-    this.outermost = true
-    this.noneLeft = false
-    this.startOffset = flow.offset
+    this.#values = 1
+    this.#outermost = true
+    this.#noneLeft = false
+    this.#startOffset = flow.offset
     return true
   }
 
   /** The request that the message is about. */
-  private get answered(): Operation | undefined {
+  get #answered(): Operation | undefined {
     const { first } = this.order
-    if (this.message === Message.reply) return first
-    return this.message === Message.confirmation && first?.id === Effect.subscribe ? first : undefined
+    if (this.#message === Message.reply) return first
+    return this.#message === Message.confirmation && first?.id === Effect.subscribe ? first : undefined
   }
 
   /** Looks at the first value of an array: `pushed` says what its word makes of the message. */
-  private peek(flow: ByteFlow): Line {
+  #peek(flow: ByteFlow): Line {
     const { bytes, at, end } = flow
-    const { line } = this
-    this.pushed = undefined
+    const line = this.#line
+    this.#pushed = undefined
     const count = line.read(bytes, at + 1, end)
     if (count !== Line.whole || line.streamed || line.value < 1) return count
     const second = line.next
@@ -188,144 +188,150 @@ export class Replies extends ResponseReader {
     if (length !== Line.whole || line.streamed || line.value < 1 || line.value > longestPushWord)
       return length
     if (line.next + line.value > end) return Line.part
-    this.pushed = pushWords.get(this.telling.word(bytes, line.next, line.next + line.value))
+    this.#pushed = pushWords.get(this.#telling.word(bytes, line.next, line.next + line.value))
     return Line.whole
   }
 
   /** A value that is the rest of its line. */
-  private text(flow: ByteFlow): boolean {
+  #text(flow: ByteFlow): boolean {
     const { bytes, at, end } = flow
-    if (bytes[at] === Type.integer && this.message === Message.confirmation) {
+    if (bytes[at] === Type.integer && this.#message === Message.confirmation) {
       if (lineFeedAt(bytes, at, end) === end && end - at < longestInteger) return false
-      this.noneLeft = bytes[at + 1] === zero
+      this.#noneLeft = bytes[at + 1] === zero
     }
-    this.outermost = false
-    return this.passLine(flow)
+    this.#outermost = false
+    return this.#passLine(flow)
   }
 
-  private passLine(flow: ByteFlow): boolean {
-    this.inLine = !this.restOfLine(flow)
-    if (!this.inLine) this.valueEnd(flow)
+  #passLine(flow: ByteFlow): boolean {
+    this.#inLine = !this.restOfLine(flow)
+    if (!this.#inLine) this.#valueEnd(flow)
     return true
   }
 
-  private error(flow: ByteFlow): boolean {
+  #error(flow: ByteFlow): boolean {
     const { bytes, at, end } = flow
-    if (this.outermost && this.message === Message.reply) {
+    if (this.#outermost && this.#message === Message.reply) {
       const stop = lineFeedAt(bytes, at, end)
       if (stop === end && end - at <= errorText) return false
-      this.describeError(bytes, at + 1, stop)
+      this.#describeError(bytes, at + 1, stop)
     }
-    return this.text(flow)
+    return this.#text(flow)
   }
 
-  private string(flow: ByteFlow): boolean {
+  #string(flow: ByteFlow): boolean {
     const { bytes, at, end } = flow
-    const { line } = this
+    const line = this.#line
     const found = line.read(bytes, at + 1, end)
     if (found === Line.part) return false
     if (found === Line.bad || line.value > longest) return this.fault(flow)
-    if (bytes[at] === Type.bulkError && this.outermost && this.message === Message.reply && line.value > 0) {
+    if (
+      bytes[at] === Type.bulkError &&
+      this.#outermost &&
+      this.#message === Message.reply &&
+      line.value > 0
+    ) {
       const stop = line.next + Math.min(line.value, errorText)
       if (stop > end) return false
-      this.describeError(bytes, line.next, stop)
+      this.#describeError(bytes, line.next, stop)
     }
-    this.outermost = false
+    this.#outermost = false
     flow.at = line.next
     if (line.streamed) {
-      this.inChunks = true
+      this.#inChunks = true
     } else if (line.value < 0) {
-      this.valueEnd(flow)
+      this.#valueEnd(flow)
     } else {
       flow.skip(line.value)
-      this.atEnd = true
+      this.#atEnd = true
     }
     return true
   }
 
-  private stringEnd(flow: ByteFlow): boolean {
+  #stringEnd(flow: ByteFlow): boolean {
     if (!this.lineBreak(flow)) return false
-    this.atEnd = false
-    if (!this.inChunks) this.valueEnd(flow)
+    this.#atEnd = false
+    if (!this.#inChunks) this.#valueEnd(flow)
     return true
   }
 
   /** RESP3: a piece of a string whose length was not known; the one without bytes is the last. */
-  private chunk(flow: ByteFlow): boolean {
-    const { line } = this
-    if (!this.inChunks) return this.fault(flow)
+  #chunk(flow: ByteFlow): boolean {
+    const line = this.#line
+    if (!this.#inChunks) return this.fault(flow)
     const found = line.read(flow.bytes, flow.at + 1, flow.end)
     if (found === Line.part) return false
     if (found === Line.bad || line.streamed || line.value < 0 || line.value > longest) return this.fault(flow)
     flow.at = line.next
     if (line.value > 0) {
       flow.skip(line.value)
-      this.atEnd = true
+      this.#atEnd = true
     } else {
-      this.inChunks = false
-      this.valueEnd(flow)
+      this.#inChunks = false
+      this.#valueEnd(flow)
     }
     return true
   }
 
-  private aggregate(flow: ByteFlow): boolean {
-    const { line } = this
+  #aggregate(flow: ByteFlow): boolean {
+    const line = this.#line
     const type = flow.bytes[flow.at]
     const found = line.read(flow.bytes, flow.at + 1, flow.end)
     if (found === Line.part) return false
     if (found === Line.bad || line.value > longest) return this.fault(flow)
-    if (line.streamed && (this.depth === mostStreams || type === Type.attribute)) return this.fault(flow)
+    if (line.streamed && (this.#depth === mostStreams || type === Type.attribute)) return this.fault(flow)
     flow.at = line.next
     if (line.streamed) {
-      this.outermost = false
-      this.behind[this.depth++] = this.values - 1
-      this.values = Number.POSITIVE_INFINITY
+      this.#outermost = false
+      this.#behind[this.#depth++] = this.#values - 1
+      this.#values = Number.POSITIVE_INFINITY
       return true
     }
     const pairs = type === Type.map || type === Type.attribute
-    this.values += Math.max(0, pairs ? 2 * line.value : line.value)
+    this.#values += Math.max(0, pairs ? 2 * line.value : line.value)
     // Inside of a message, an attribute stands before a value and is none itself.
-    if (type !== Type.attribute || this.outermost) this.valueEnd(flow)
-    this.outermost = false
+    if (type !== Type.attribute || this.#outermost) this.#valueEnd(flow)
+    this.#outermost = false
     return true
   }
 
-  private streamEnd(flow: ByteFlow): boolean {
+  #streamEnd(flow: ByteFlow): boolean {
     const { bytes, at, end } = flow
-    if (this.depth === 0) return this.fault(flow)
+    if (this.#depth === 0) return this.fault(flow)
     if (end - at < 3) return false
     if (bytes[at + 1] !== carriageReturn || bytes[at + 2] !== newline) return this.fault(flow)
     flow.at = at + 3
     // The aggregate was counted when it began.
-    this.values = this.behind[--this.depth]! + 1
-    this.valueEnd(flow)
+    this.#values = this.#behind[--this.#depth]! + 1
+    this.#valueEnd(flow)
     return true
   }
 
-  private valueEnd(flow: ByteFlow): void {
-    this.values--
-    if (this.values === 0) this.messageEnd(flow)
+  #valueEnd(flow: ByteFlow): void {
+    this.#values--
+    if (this.#values === 0) this.#messageEnd(flow)
   }
 
-  private messageEnd(flow: ByteFlow): void {
+  #messageEnd(flow: ByteFlow): void {
     const { order } = this
-    if (this.message === Message.reply) {
+    if (this.#message === Message.reply) {
       const operation = order.answer(flow)
-      if (operation !== undefined) this.finish(flow, operation)
-    } else if (this.message === Message.confirmation) {
-      if (this.noneLeft) this.conversation.subscribed = false
-      const { answered } = this
+      if (operation !== undefined) this.#finish(flow, operation)
+    } else if (this.#message === Message.confirmation) {
+      if (this.#noneLeft) this.#conversation.subscribed = false
+      const answered = this.#answered
       if (answered === undefined || --answered.mark > 0) return
       order.take()
-      this.finish(flow, answered)
+      this.#finish(flow, answered)
     }
   }
 
-  private finish(flow: ByteFlow, operation: Operation): void {
-    const { conversation, order } = this
+  #finish(flow: ByteFlow, operation: Operation): void {
+    const { order } = this
+    const conversation = this.#conversation
     const failed = operation.call.error !== ''
     const effect = operation.id
-    operation.responseBytes = Math.max(0, flow.offset - this.startOffset)
+    operation.responseBytes = Math.max(0, flow.offset - this.#startOffset)
     operation.endNs = flow.nowNs
     if (effect === Effect.monitor && !failed) conversation.monitoring = true
     if (effect === Effect.select && failed)
@@ -339,18 +345,18 @@ export class Replies extends ResponseReader {
     if (effect === Effect.replicate && !failed) order.refuse()
   }
 
-  private describeError(bytes: Buffer, start: number, end: number): void {
+  #describeError(bytes: Buffer, start: number, end: number): void {
     const { first } = this.order
     if (first !== undefined && first.call.error === '')
-      this.telling.describeError(first.call, bytes, start, end)
+      this.#telling.describeError(first.call, bytes, start, end)
   }
 
   protected reset(): void {
-    this.values = 0
-    this.depth = 0
-    this.inLine = false
-    this.atEnd = false
-    this.inChunks = false
+    this.#values = 0
+    this.#depth = 0
+    this.#inLine = false
+    this.#atEnd = false
+    this.#inChunks = false
   }
 }
 

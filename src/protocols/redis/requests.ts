@@ -21,51 +21,51 @@ const Reply = { on: 0, off: 1, skip: 2 } as const
 
 /** The commands that a client sends: arrays of bulk strings, or lines. */
 export class Requests extends RequestReader {
-  private readonly telling: Telling
-  private readonly conversation: Conversation
-  private readonly line = new LengthLine()
-  private command: Command = otherCommand
+  readonly #telling: Telling
+  readonly #conversation: Conversation
+  readonly #line = new LengthLine()
+  #command: Command = otherCommand
   /** Words of the request, and how many of them are still to come. */
-  private count = 0
-  private left = 0
+  #count = 0
+  #left = 0
   /** The line end behind an argument comes next. */
-  private atEnd = false
-  private hasSubcommand = false
-  private database = ''
+  #atEnd = false
+  #hasSubcommand = false
+  #database = ''
   /** Of CLIENT REPLY: its argument. */
-  private asksReply = ''
-  private replies: 0 | 1 | 2 = Reply.on
-  private startOffset = 0
+  #asksReply = ''
+  #replies: 0 | 1 | 2 = Reply.on
+  #startOffset = 0
 
   constructor(telling: Telling, conversation: Conversation) {
     super(conversation)
-    this.telling = telling
-    this.conversation = conversation
+    this.#telling = telling
+    this.#conversation = conversation
   }
 
   override lost(flow: ByteFlow): void {
     // Its command is known: it is one request, and will have its reply.
-    if (this.left > 0 && (this.atEnd || this.left < this.count)) this.finish(flow, flow.received)
+    if (this.#left > 0 && (this.#atEnd || this.#left < this.#count)) this.#finish(flow, flow.received)
     else this.order.letGo()
     this.reset()
     // Another database may have been chosen.
-    this.conversation.database = ''
+    this.#conversation.database = ''
     super.lost(flow)
   }
 
   protected get begun(): boolean {
-    return this.left > 0
+    return this.#left > 0
   }
 
   protected reset(): void {
-    this.left = 0
-    this.atEnd = false
+    this.#left = 0
+    this.#atEnd = false
   }
 
   /** For sure: by the first two lines. */
   protected opens({ bytes, at, end }: ByteFlow): boolean | undefined {
     if (bytes[at] !== array) return false
-    const { line } = this
+    const line = this.#line
     const count = line.read(bytes, at + 1, end)
     if (count !== Line.whole) return isFound(count)
     if (line.streamed || line.value < 1) return false
@@ -79,88 +79,88 @@ export class Requests extends RequestReader {
   }
 
   protected step(flow: ByteFlow): boolean {
-    return this.left === 0 ? this.begin(flow) : this.argument(flow)
+    return this.#left === 0 ? this.#begin(flow) : this.#argument(flow)
   }
 
   /** False: more bytes are needed. */
-  private begin(flow: ByteFlow): boolean {
-    if (flow.bytes[flow.at] !== array) return this.inline(flow)
-    const { line } = this
+  #begin(flow: ByteFlow): boolean {
+    if (flow.bytes[flow.at] !== array) return this.#inline(flow)
+    const line = this.#line
     const found = line.read(flow.bytes, flow.at + 1, flow.end)
     if (found === Line.part) return false
     if (found === Line.bad || line.streamed || line.value > mostArguments) return this.fault(flow)
     // An empty array is no command, and gets no reply.
-    if (line.value > 0) this.start(flow, line.value)
-    this.conversation.certain = true
+    if (line.value > 0) this.#start(flow, line.value)
+    this.#conversation.certain = true
     flow.at = line.next
     return true
   }
 
-  private start(flow: ByteFlow, count: number): void {
+  #start(flow: ByteFlow, count: number): void {
     const { order } = this
     order.asking = order.connection.begin(flow)
-    this.startOffset = flow.offset
-    this.count = count
-    this.left = count
-    this.command = otherCommand
-    this.hasSubcommand = false
-    this.database = ''
-    this.asksReply = ''
+    this.#startOffset = flow.offset
+    this.#count = count
+    this.#left = count
+    this.#command = otherCommand
+    this.#hasSubcommand = false
+    this.#database = ''
+    this.#asksReply = ''
   }
 
-  private argument(flow: ByteFlow): boolean {
+  #argument(flow: ByteFlow): boolean {
     const { bytes, at, end } = flow
-    if (this.atEnd) return this.argumentEnd(flow)
+    if (this.#atEnd) return this.#argumentEnd(flow)
     if (bytes[at] !== bulk) return this.fault(flow)
-    const { line } = this
+    const line = this.#line
     const found = line.read(bytes, at + 1, end)
     if (found === Line.part) return false
     const length = line.value
     if (found === Line.bad || line.streamed || length < 0 || length > longestArgument) return this.fault(flow)
-    const index = this.count - this.left
-    if (length <= longestWord && this.matters(index)) {
+    const index = this.#count - this.#left
+    if (length <= longestWord && this.#matters(index)) {
       if (line.next + length > end) return false
-      this.word(index, bytes, line.next, line.next + length)
+      this.#word(index, bytes, line.next, line.next + length)
     }
     flow.at = line.next
     flow.skip(length)
-    this.atEnd = true
+    this.#atEnd = true
     return true
   }
 
-  private argumentEnd(flow: ByteFlow): boolean {
+  #argumentEnd(flow: ByteFlow): boolean {
     if (!this.lineBreak(flow)) return false
-    this.atEnd = false
-    this.left--
-    if (this.left === 0) this.finish(flow, flow.offset)
+    this.#atEnd = false
+    this.#left--
+    if (this.#left === 0) this.#finish(flow, flow.offset)
     return true
   }
 
   /** The word with this index is looked at; all others are only counted. */
-  private matters(index: number): boolean {
+  #matters(index: number): boolean {
     if (index === 0) return true
-    if (index === 1) return this.command.subcommands !== undefined || this.command.effect === Effect.select
-    return index === 2 && this.command.effect === Effect.client && this.hasSubcommand
+    if (index === 1) return this.#command.subcommands !== undefined || this.#command.effect === Effect.select
+    return index === 2 && this.#command.effect === Effect.client && this.#hasSubcommand
   }
 
-  private word(index: number, bytes: Buffer, start: number, end: number): void {
-    const { commands } = this.telling
+  #word(index: number, bytes: Buffer, start: number, end: number): void {
+    const { commands } = this.#telling
     if (index === 0) {
-      this.command = commands.of(bytes, start, end)
-    } else if (index === 1 && this.command.effect === Effect.select) {
-      this.database = this.telling.databaseOf(bytes, start, end)
+      this.#command = commands.of(bytes, start, end)
+    } else if (index === 1 && this.#command.effect === Effect.select) {
+      this.#database = this.#telling.databaseOf(bytes, start, end)
     } else if (index === 1) {
-      const found = commands.subcommand(this.command, bytes, start, end)
+      const found = commands.subcommand(this.#command, bytes, start, end)
       if (found === undefined) return
-      this.command = found
-      this.hasSubcommand = true
-    } else if (this.command.text(0) === 'CLIENT REPLY') {
-      this.asksReply = commands.word(bytes, start, end)
+      this.#command = found
+      this.#hasSubcommand = true
+    } else if (this.#command.text(0) === 'CLIENT REPLY') {
+      this.#asksReply = commands.word(bytes, start, end)
     }
   }
 
   /** A command as people and health checks type it: a line of words. */
-  private inline(flow: ByteFlow): boolean {
+  #inline(flow: ByteFlow): boolean {
     const { bytes, at } = flow
     const stop = lineFeedAt(bytes, at, flow.end)
     if (stop === flow.end) return stop - at < longestInline ? false : this.fault(flow)
@@ -168,40 +168,42 @@ export class Requests extends RequestReader {
     if (end > at) {
       const count = wordsIn(bytes, at, end)
       if (count === 0 || !isLetter(bytes[at]!)) return this.fault(flow)
-      this.start(flow, count)
-      this.inlineWords(bytes, at, end)
-      this.left = 0
+      this.#start(flow, count)
+      this.#inlineWords(bytes, at, end)
+      this.#left = 0
     }
     flow.at = stop + 1
-    if (end > at) this.finish(flow, flow.offset)
+    if (end > at) this.#finish(flow, flow.offset)
     return true
   }
 
-  private inlineWords(bytes: Buffer, start: number, end: number): void {
+  #inlineWords(bytes: Buffer, start: number, end: number): void {
     let at = start
     for (let index = 0; index < 3 && at < end; index++) {
       const from = at
       while (at < end && bytes[at]! > 0x20) at++
-      if (this.matters(index)) this.word(index, bytes, from, at)
+      if (this.#matters(index)) this.#word(index, bytes, from, at)
       while (at < end && bytes[at]! <= 0x20) at++
     }
   }
 
   /** The request is whole; `endOffset`: of the byte behind it. */
-  private finish(flow: ByteFlow, endOffset: number): void {
-    const { conversation, order, command } = this
+  #finish(flow: ByteFlow, endOffset: number): void {
+    const { order } = this
+    const conversation = this.#conversation
+    const command = this.#command
     const { connection, asking: operation } = order
     order.asking = undefined
     const before = conversation.database
-    if (command.effect === Effect.select) conversation.database = this.database
+    if (command.effect === Effect.select) conversation.database = this.#database
     else if (command.effect === Effect.reset) conversation.database = '0'
-    const answered = this.isAnswered()
+    const answered = this.#isAnswered()
     if (operation !== undefined) {
-      operation.requestBytes = Math.max(0, endOffset - this.startOffset)
+      operation.requestBytes = Math.max(0, endOffset - this.#startOffset)
       operation.id = command.effect
-      operation.mark = command.effect === Effect.select ? Number(before || -1) : Math.max(1, this.count - 1)
-      const words = this.hasSubcommand ? 2 : 1
-      this.telling.describe(operation.call, connection, command, this.count - words, conversation.database)
+      operation.mark = command.effect === Effect.select ? Number(before || -1) : Math.max(1, this.#count - 1)
+      const words = this.#hasSubcommand ? 2 : 1
+      this.#telling.describe(operation.call, connection, command, this.#count - words, conversation.database)
       connection.asked(operation)
     }
     if (command.effect === Effect.subscribe) conversation.subscribed = true
@@ -216,15 +218,15 @@ export class Requests extends RequestReader {
   }
 
   /** False: CLIENT REPLY OFF or SKIP made the server silent. */
-  private isAnswered(): boolean {
-    if (this.command.effect === Effect.reset || this.asksReply === 'ON') this.replies = Reply.on
-    else if (this.asksReply === 'OFF') this.replies = Reply.off
-    else if (this.asksReply === 'SKIP') {
-      if (this.replies === Reply.on) this.replies = Reply.skip
+  #isAnswered(): boolean {
+    if (this.#command.effect === Effect.reset || this.#asksReply === 'ON') this.#replies = Reply.on
+    else if (this.#asksReply === 'OFF') this.#replies = Reply.off
+    else if (this.#asksReply === 'SKIP') {
+      if (this.#replies === Reply.on) this.#replies = Reply.skip
       return false
     }
-    if (this.replies !== Reply.skip) return this.replies === Reply.on
-    this.replies = Reply.on
+    if (this.#replies !== Reply.skip) return this.#replies === Reply.on
+    this.#replies = Reply.on
     return false
   }
 }

@@ -11,7 +11,7 @@ const longestCode = 32
 /** How commands and errors are told, and the texts for that: all connections share them. */
 export class Telling {
   readonly commands = new Commands()
-  private readonly words = small(new Interner({ slots: 512, maxLength: longestCode }))
+  readonly #words = small(new Interner({ slots: 512, maxLength: longestCode }))
 
   /** `database`: its number as text, '' where it is not known. */
   describe(
@@ -36,7 +36,7 @@ export class Telling {
     let to = start
     while (to < end && to - start <= longestCode && isCodeByte(bytes[to]!)) to++
     const ended = to === end || bytes[to]! <= 0x20
-    const code = ended && to > start && to - start <= longestCode ? this.words.intern(bytes, start, to) : ''
+    const code = ended && to > start && to - start <= longestCode ? this.#words.intern(bytes, start, to) : ''
     describeDatabaseError(call, code === '' ? '_OTHER' : code)
   }
 
@@ -44,12 +44,12 @@ export class Telling {
   databaseOf(bytes: Buffer, start: number, end: number): string {
     if (end <= start || end - start > 5) return ''
     for (let at = start; at < end; at++) if (bytes[at]! < 0x30 || bytes[at]! > 0x39) return ''
-    return this.words.intern(bytes, start, end)
+    return this.#words.intern(bytes, start, end)
   }
 
   /** A short word of the server, for comparison. */
   word(bytes: Buffer, start: number, end: number): string {
-    return end - start > longestCode ? '' : this.words.intern(bytes, start, end)
+    return end - start > longestCode ? '' : this.#words.intern(bytes, start, end)
   }
 }
 

@@ -47,118 +47,124 @@ export class SqlLexer {
   spaced = false
   /** The keyword that a word spells. */
   keyword: Keyword | undefined = undefined
-  private at = 0
-  private limit = 0
-  private whole = true
-  private mysql = false
-  private dialect: SqlDialect | undefined
+  #at = 0
+  #limit = 0
+  #whole = true
+  #mysql = false
+  #dialect: SqlDialect | undefined
 
   /** Begins with `bytes[start, end)`. `whole`: nothing is missing behind it. */
   reset(bytes: Buffer, start: number, end: number, whole: boolean, dialect: SqlDialect): void {
     this.bytes = bytes
-    this.at = start
-    this.limit = end
-    this.whole = whole
-    this.mysql = dialect.mysql
-    this.dialect = dialect
+    this.#at = start
+    this.#limit = end
+    this.#whole = whole
+    this.#mysql = dialect.mysql
+    this.#dialect = dialect
     this.start = start
     this.end = start
   }
 
   next(): Token {
     this.keyword = undefined
-    this.skipBlanks()
-    const { bytes, at, limit } = this
+    this.#skipBlanks()
+    const { bytes } = this
+    const at = this.#at
+    const limit = this.#limit
     this.start = at
-    const token = at < limit ? this.token(bytes[at]!) : Token.end
-    this.end = this.at
+    const token = at < limit ? this.#token(bytes[at]!) : Token.end
+    this.end = this.#at
     // Of a text that was cut, the last word may lack its end.
-    if (token === Token.word && this.end === limit && !this.whole) return Token.end
+    if (token === Token.word && this.end === limit && !this.#whole) return Token.end
     return token
   }
 
-  private token(first: number): Token {
-    const { bytes, at } = this
-    const following = this.byteAt(at + 1)
+  #token(first: number): Token {
+    const { bytes } = this
+    const at = this.#at
+    const following = this.#byteAt(at + 1)
     switch (classes[first]) {
       case letter:
-        if (prefixes[first] === 1 && following === 0x27) return this.prefixed(first)
-        return this.word()
+        if (prefixes[first] === 1 && following === 0x27) return this.#prefixed(first)
+        return this.#word()
       case digit:
-        return this.number()
+        return this.#number()
       default:
     }
     switch (first) {
       case 0x27: // '
-        return this.literal(0x27, at + 1, this.dialect!.backslash)
+        return this.#literal(0x27, at + 1, this.#dialect!.backslash)
       case 0x22: // "
-        return this.mysql ? this.literal(0x22, at + 1, this.dialect!.backslash) : this.name(0x22)
+        return this.#mysql ? this.#literal(0x22, at + 1, this.#dialect!.backslash) : this.#name(0x22)
       case 0x60: // `
-        return this.mysql ? this.name(0x60) : this.single(Token.sign)
+        return this.#mysql ? this.#name(0x60) : this.#single(Token.sign)
       case 0x24: // $
-        return classes[following] === digit ? this.parameter() : this.dollar()
+        return classes[following] === digit ? this.#parameter() : this.#dollar()
       case 0x3f: // ?: of PostgreSQL it is an operator
-        return this.single(this.mysql ? Token.parameter : Token.sign)
+        return this.#single(this.#mysql ? Token.parameter : Token.sign)
       case 0x28:
-        return this.single(Token.open)
+        return this.#single(Token.open)
       case 0x29:
-        return this.single(Token.close)
+        return this.#single(Token.close)
       case 0x2c:
-        return this.single(Token.comma)
+        return this.#single(Token.comma)
       case 0x3b:
-        return this.single(Token.semicolon)
+        return this.#single(Token.semicolon)
       case 0x2e:
-        if (classes[following] === digit && classes[bytes[at - 1] ?? 0] !== letter) return this.number()
-        return this.single(Token.dot)
+        if (classes[following] === digit && classes[bytes[at - 1] ?? 0] !== letter) return this.#number()
+        return this.#single(Token.dot)
       default:
-        return this.single(Token.sign)
+        return this.#single(Token.sign)
     }
   }
 
-  private single(token: Token): Token {
-    this.at++
+  #single(token: Token): Token {
+    this.#at++
     return token
   }
 
-  private word(): Token {
-    const { bytes, limit } = this
-    let { at } = this
+  #word(): Token {
+    const { bytes } = this
+    const limit = this.#limit
+    let at = this.#at
     do at++
     while (at < limit && (classes[bytes[at]!]! >= letter || bytes[at] === 0x24))
-    this.keyword = keywordOf(bytes, this.at, at)
-    this.at = at
+    this.keyword = keywordOf(bytes, this.#at, at)
+    this.#at = at
     return Token.word
   }
 
   /** Whatever begins with a digit, up to the first byte that cannot be of a number: 0x1f, 1.5e-3, 1_000, 12months. */
-  private number(): Token {
-    const { bytes, limit } = this
-    const hexadecimal = (this.byteAt(this.at + 1) | 0x20) === 0x78
-    let { at } = this
+  #number(): Token {
+    const { bytes } = this
+    const limit = this.#limit
+    const hexadecimal = (this.#byteAt(this.#at + 1) | 0x20) === 0x78
+    let at = this.#at
     for (at++; at < limit; at++) {
       const byte = bytes[at]!
       if (classes[byte]! >= letter || byte === 0x2e) continue
       const exponent = (byte === 0x2b || byte === 0x2d) && (bytes[at - 1]! | 0x20) === 0x65 && !hexadecimal
-      if (!exponent || classes[this.byteAt(at + 1)] !== digit) break
+      if (!exponent || classes[this.#byteAt(at + 1)] !== digit) break
     }
-    this.at = at
+    this.#at = at
     return Token.literal
   }
 
-  private parameter(): Token {
-    do this.at++
-    while (classes[this.byteAt(this.at)] === digit)
+  #parameter(): Token {
+    do this.#at++
+    while (classes[this.#byteAt(this.#at)] === digit)
     return Token.parameter
   }
 
-  private prefixed(first: number): Token {
-    const escapes = (first | 0x20) === 0x65 && !this.mysql
-    return this.literal(0x27, this.at + 2, escapes ? 'escape' : this.dialect!.backslash)
+  #prefixed(first: number): Token {
+    const escapes = (first | 0x20) === 0x65 && !this.#mysql
+    return this.#literal(0x27, this.#at + 2, escapes ? 'escape' : this.#dialect!.backslash)
   }
 
   /** A literal whose text begins at `at`. */
-  private literal(quote: number, at: number, backslash: SqlDialect['backslash']): Token {
-    const { bytes, limit } = this
+  #literal(quote: number, at: number, backslash: SqlDialect['backslash']): Token {
+    const { bytes } = this
+    const limit = this.#limit
     for (let i = at; i < limit; i++) {
       const byte = bytes[i]!
       if (byte === 0x5c && backslash !== 'plain') {
@@ -166,106 +172,116 @@ export class SqlLexer {
         if (backslash === 'unknown' && bytes[i + 1] === quote) break
         if (backslash === 'escape') i++
       } else if (byte === quote) {
-        if (this.byteAt(i + 1) !== quote) return this.until(i + 1)
+        if (this.#byteAt(i + 1) !== quote) return this.#until(i + 1)
         i++
       }
     }
-    return this.until(limit)
+    return this.#until(limit)
   }
 
-  private until(at: number): Token {
-    this.at = Math.min(at, this.limit)
+  #until(at: number): Token {
+    this.#at = Math.min(at, this.#limit)
     return Token.literal
   }
 
   /** A quoted identifier. Without its end it is none. */
-  private name(quote: number): Token {
-    const { bytes, limit } = this
-    for (let i = this.at + 1; i < limit; i++) {
+  #name(quote: number): Token {
+    const { bytes } = this
+    const limit = this.#limit
+    for (let i = this.#at + 1; i < limit; i++) {
       if (bytes[i] !== quote) continue
-      if (this.byteAt(i + 1) === quote) i++
+      if (this.#byteAt(i + 1) === quote) i++
       else {
-        this.at = i + 1
+        this.#at = i + 1
         return Token.name
       }
     }
-    return this.until(limit)
+    return this.#until(limit)
   }
 
   /** `$tag$text$tag$` (PostgreSQL 15, section 4.1.2.4). */
-  private dollar(): Token {
-    const { bytes, at, limit } = this
+  #dollar(): Token {
+    const { bytes } = this
+    const at = this.#at
+    const limit = this.#limit
     let tagEnd = at + 1
     while (tagEnd < limit && classes[bytes[tagEnd]!]! >= letter) tagEnd++
-    if (this.byteAt(tagEnd) !== 0x24) {
-      if (tagEnd >= limit) return this.until(limit)
-      return this.single(Token.sign)
+    if (this.#byteAt(tagEnd) !== 0x24) {
+      if (tagEnd >= limit) return this.#until(limit)
+      return this.#single(Token.sign)
     }
     const length = tagEnd + 1 - at
     for (let i = tagEnd + 1; i + length <= limit; i++)
-      if (bytes[i] === 0x24 && this.repeats(i, length)) return this.until(i + length)
-    return this.until(limit)
+      if (bytes[i] === 0x24 && this.#repeats(i, length)) return this.#until(i + length)
+    return this.#until(limit)
   }
 
   /** True when the `length` bytes at `from` are those at `at`. The first is the only `$` but the last: linear in all. */
-  private repeats(from: number, length: number): boolean {
-    const { bytes, at } = this
+  #repeats(from: number, length: number): boolean {
+    const { bytes } = this
+    const at = this.#at
     for (let i = 0; i < length; i++) if (bytes[from + i] !== bytes[at + i]) return false
     return true
   }
 
-  private skipBlanks(): void {
-    const { bytes, limit } = this
-    const from = this.at
+  #skipBlanks(): void {
+    const { bytes } = this
+    const limit = this.#limit
+    const from = this.#at
     for (;;) {
-      while (this.at < limit && classes[bytes[this.at]!] === blank) this.at++
-      const first = this.byteAt(this.at)
-      const second = this.byteAt(this.at + 1)
-      if (first === 0x2d && second === 0x2d && this.dashesComment()) this.skipLine()
-      else if (first === 0x23 && this.mysql) this.skipLine()
-      else if (first === 0x2f && second === 0x2a) this.skipComment()
-      else if (first === 0x2a && second === 0x2f && this.mysql) this.at += 2
+      while (this.#at < limit && classes[bytes[this.#at]!] === blank) this.#at++
+      const first = this.#byteAt(this.#at)
+      const second = this.#byteAt(this.#at + 1)
+      if (first === 0x2d && second === 0x2d && this.#dashesComment()) this.#skipLine()
+      else if (first === 0x23 && this.#mysql) this.#skipLine()
+      else if (first === 0x2f && second === 0x2a) this.#skipComment()
+      else if (first === 0x2a && second === 0x2f && this.#mysql) this.#at += 2
       else break
     }
-    this.spaced = this.at > from
+    this.spaced = this.#at > from
   }
 
   /** MySQL wants a blank behind the dashes (section 11.7). */
-  private dashesComment(): boolean {
-    const third = this.at + 2
-    return !this.mysql || third >= this.limit || classes[this.bytes[third]!] === blank
+  #dashesComment(): boolean {
+    const third = this.#at + 2
+    return !this.#mysql || third >= this.#limit || classes[this.bytes[third]!] === blank
   }
 
-  private skipLine(): void {
+  #skipLine(): void {
     // Buffer.indexOf would look on behind the statement, where much may lie.
-    while (this.at < this.limit && this.bytes[this.at++] !== 0x0a);
+    while (this.#at < this.#limit && this.bytes[this.#at++] !== 0x0a);
   }
 
   /** MySQL runs a comment that begins with `!` (section 11.7), and does not nest comments; PostgreSQL does. */
-  private skipComment(): void {
-    const { bytes, limit, mysql } = this
-    let at = this.at + 2
-    if (mysql && (this.byteAt(at) === 0x21 || (this.byteAt(at) === 0x4d && this.byteAt(at + 1) === 0x21))) {
+  #skipComment(): void {
+    const { bytes } = this
+    const limit = this.#limit
+    const mysql = this.#mysql
+    let at = this.#at + 2
+    if (
+      mysql &&
+      (this.#byteAt(at) === 0x21 || (this.#byteAt(at) === 0x4d && this.#byteAt(at + 1) === 0x21))
+    ) {
       at += bytes[at] === 0x21 ? 1 : 2
-      while (classes[this.byteAt(at)] === digit) at++
-      this.at = at
+      while (classes[this.#byteAt(at)] === digit) at++
+      this.#at = at
       return
     }
     for (let depth = 1; depth > 0; at++) {
       if (at >= limit) break
-      if (bytes[at] === 0x2a && this.byteAt(at + 1) === 0x2f) {
+      if (bytes[at] === 0x2a && this.#byteAt(at + 1) === 0x2f) {
         depth--
         at++
-      } else if (!mysql && bytes[at] === 0x2f && this.byteAt(at + 1) === 0x2a) {
+      } else if (!mysql && bytes[at] === 0x2f && this.#byteAt(at + 1) === 0x2a) {
         depth++
         at++
       }
     }
-    this.at = Math.min(at, limit)
+    this.#at = Math.min(at, limit)
   }
 
-  private byteAt(at: number): number {
-    return at < this.limit ? this.bytes[at]! : 0
+  #byteAt(at: number): number {
+    return at < this.#limit ? this.bytes[at]! : 0
   }
 }
 

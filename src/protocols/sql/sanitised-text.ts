@@ -18,135 +18,135 @@ const maxDepth = 32
 export class SanitisedText {
   readonly bytes: Buffer = Buffer.alloc(maxTextBytes)
   length = 0
-  private full = false
-  private last: Token = Token.end
-  private lastKeyword: Keyword | undefined
+  #full = false
+  #last: Token = Token.end
+  #lastKeyword: Keyword | undefined
   /** In a list behind IN of which only values were seen; `listed`: one of them was written. */
-  private inList = false
-  private listed = false
-  private listComma = false
-  private depth = 0
-  private readonly groups = new Uint8Array(maxDepth)
+  #inList = false
+  #listed = false
+  #listComma = false
+  #depth = 0
+  readonly #groups = new Uint8Array(maxDepth)
   /** Where the comma in front of the newest row of values is; -1: the row before was none, or there is none. */
-  private readonly commas = new Int32Array(maxDepth)
+  readonly #commas = new Int32Array(maxDepth)
   /** Where the newest group at this depth is a row of values that ended at the end of the text. */
-  private readonly rowEnds = new Int32Array(maxDepth)
+  readonly #rowEnds = new Int32Array(maxDepth)
 
   clear(): void {
     this.length = 0
-    this.full = false
-    this.last = Token.end
-    this.lastKeyword = undefined
-    this.inList = false
-    this.depth = 0
-    this.commas[0] = -1
-    this.rowEnds[0] = -1
-    this.groups[0] = mixed
+    this.#full = false
+    this.#last = Token.end
+    this.#lastKeyword = undefined
+    this.#inList = false
+    this.#depth = 0
+    this.#commas[0] = -1
+    this.#rowEnds[0] = -1
+    this.#groups[0] = mixed
   }
 
   /** Takes the lexer's newest token. */
   add(token: Token, lexer: SqlLexer): void {
-    if (this.inList && this.listTakes(token, lexer)) return
+    if (this.#inList && this.#listTakes(token, lexer)) return
     switch (token) {
       case Token.open:
-        this.open(lexer)
+        this.#open(lexer)
         break
       case Token.close:
-        this.write(lexer, false)
-        this.close()
+        this.#write(lexer, false)
+        this.#close()
         break
       case Token.comma:
-        this.comma(lexer)
+        this.#comma(lexer)
         break
       case Token.semicolon:
-        this.groups[this.depth] = mixed
-        this.write(lexer, false)
+        this.#groups[this.#depth] = mixed
+        this.#write(lexer, false)
         break
       case Token.literal:
-        this.writeText('?', lexer.spaced && this.last !== Token.open)
+        this.#writeText('?', lexer.spaced && this.#last !== Token.open)
         break
       case Token.parameter:
-        this.write(lexer, lexer.spaced)
+        this.#write(lexer, lexer.spaced)
         break
       default:
-        if (!isSign(token, lexer)) this.groups[this.depth] = mixed
-        this.write(lexer, lexer.spaced)
+        if (!isSign(token, lexer)) this.#groups[this.#depth] = mixed
+        this.#write(lexer, lexer.spaced)
     }
-    this.last = token
-    this.lastKeyword = lexer.keyword
+    this.#last = token
+    this.#lastKeyword = lexer.keyword
   }
 
-  private open(lexer: SqlLexer): void {
-    const behindIn = this.lastKeyword === 'IN'
-    this.write(lexer, lexer.spaced || behindIn)
+  #open(lexer: SqlLexer): void {
+    const behindIn = this.#lastKeyword === 'IN'
+    this.#write(lexer, lexer.spaced || behindIn)
     if (behindIn) {
-      this.inList = true
-      this.listed = false
-      this.listComma = false
+      this.#inList = true
+      this.#listed = false
+      this.#listComma = false
     }
-    if (this.last !== Token.comma) this.commas[this.depth] = -1
-    const row = this.last === Token.open || this.lastKeyword === 'VALUES' || this.commas[this.depth]! >= 0
-    if (this.depth < maxDepth - 1) this.depth++
-    this.groups[this.depth] = row ? values : mixed
-    this.commas[this.depth] = -1
-    this.rowEnds[this.depth] = -1
+    if (this.#last !== Token.comma) this.#commas[this.#depth] = -1
+    const row = this.#last === Token.open || this.#lastKeyword === 'VALUES' || this.#commas[this.#depth]! >= 0
+    if (this.#depth < maxDepth - 1) this.#depth++
+    this.#groups[this.#depth] = row ? values : mixed
+    this.#commas[this.#depth] = -1
+    this.#rowEnds[this.#depth] = -1
   }
 
-  private close(): void {
-    const row = this.groups[this.depth] === values
-    if (this.depth > 0) this.depth--
-    const { depth } = this
+  #close(): void {
+    const row = this.#groups[this.#depth] === values
+    if (this.#depth > 0) this.#depth--
+    const depth = this.#depth
     // What holds rows of values only is itself no row, but may be a list behind IN: it is as it is.
-    this.groups[depth] = mixed
-    if (row && this.commas[depth]! >= 0) {
-      this.length = this.commas[depth]!
-      this.full = false
+    this.#groups[depth] = mixed
+    if (row && this.#commas[depth]! >= 0) {
+      this.length = this.#commas[depth]!
+      this.#full = false
     }
-    this.rowEnds[depth] = row ? this.length : -1
-    this.commas[depth] = -1
+    this.#rowEnds[depth] = row ? this.length : -1
+    this.#commas[depth] = -1
   }
 
-  private comma(lexer: SqlLexer): void {
-    const { depth } = this
-    const behindRow = this.last === Token.close && this.rowEnds[depth] === this.length && !this.full
-    this.commas[depth] = behindRow ? this.length : -1
-    this.write(lexer, false)
+  #comma(lexer: SqlLexer): void {
+    const depth = this.#depth
+    const behindRow = this.#last === Token.close && this.#rowEnds[depth] === this.length && !this.#full
+    this.#commas[depth] = behindRow ? this.length : -1
+    this.#write(lexer, false)
   }
 
   /** True when a list behind IN has taken the token, which shows nothing that its first value does not show. */
-  private listTakes(token: Token, lexer: SqlLexer): boolean {
+  #listTakes(token: Token, lexer: SqlLexer): boolean {
     if (token === Token.literal || token === Token.parameter) {
-      if (!this.listed) this.writeText('?', false)
-      this.listed = true
-      this.listComma = false
-      this.last = token
+      if (!this.#listed) this.#writeText('?', false)
+      this.#listed = true
+      this.#listComma = false
+      this.#last = token
       return true
     }
     if (token === Token.comma) {
-      this.listComma = true
+      this.#listComma = true
       return true
     }
     if (isSign(token, lexer)) return true
-    this.inList = false
-    if (token !== Token.close && this.listComma) this.writeText(',', false)
+    this.#inList = false
+    if (token !== Token.close && this.#listComma) this.#writeText(',', false)
     return false
   }
 
-  private write(lexer: SqlLexer, spaced: boolean): void {
+  #write(lexer: SqlLexer, spaced: boolean): void {
     const { start, end } = lexer
-    const blank = spaced && this.length > 0 && this.last !== Token.open ? 1 : 0
-    if (this.full || this.length + blank + end - start > maxTextBytes) {
-      this.full = true
+    const blank = spaced && this.length > 0 && this.#last !== Token.open ? 1 : 0
+    if (this.#full || this.length + blank + end - start > maxTextBytes) {
+      this.#full = true
       return
     }
     if (blank === 1) this.bytes[this.length++] = 0x20
     this.length = copyToken(lexer, this.bytes, this.length)
   }
 
-  private writeText(text: string, spaced: boolean): void {
+  #writeText(text: string, spaced: boolean): void {
     const blank = spaced && this.length > 0 ? 1 : 0
-    if (this.full || this.length + blank + text.length > maxTextBytes) {
-      this.full = true
+    if (this.#full || this.length + blank + text.length > maxTextBytes) {
+      this.#full = true
       return
     }
     if (blank === 1) this.bytes[this.length++] = 0x20

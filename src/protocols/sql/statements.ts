@@ -56,93 +56,99 @@ interface Known {
  * too many are forgotten.
  */
 export class SqlStatements {
-  private readonly lexer = new SqlLexer()
-  private readonly text = new SanitisedText()
-  private readonly one = new SqlSummary()
-  private readonly first = new Single()
-  private readonly texts: Interner
-  private readonly known: BoundedMap<string, Known>
+  readonly #lexer = new SqlLexer()
+  readonly #text = new SanitisedText()
+  readonly #one = new SqlSummary()
+  readonly #first = new Single()
+  readonly #texts: Interner
+  readonly #known: BoundedMap<string, Known>
   /** The summaries of the text's statements, with `; ` between them; equal neighbours are one. */
-  private readonly summary = Buffer.alloc(maxSummaryBytes)
-  private length = 0
-  private lastFrom = 0
-  private batch = 0
-  private alike = true
+  readonly #summary = Buffer.alloc(maxSummaryBytes)
+  #length = 0
+  #lastFrom = 0
+  #batch = 0
+  #alike = true
 
   constructor(capacity = 2_048) {
-    this.texts = small(new Interner({ slots: capacity, maxLength: maxTextBytes }))
-    this.known = small(new BoundedMap(capacity))
+    this.#texts = small(new Interner({ slots: capacity, maxLength: maxTextBytes }))
+    this.#known = small(new BoundedMap(capacity))
   }
 
   /** Reads `bytes[start, end)`, of a statement that is longer when it is not `whole`. */
   read(bytes: Buffer, start: number, end: number, whole: boolean, dialect: SqlDialect): SqlStatement {
-    const { lexer, text, one } = this
+    const lexer = this.#lexer
+    const text = this.#text
+    const one = this.#one
     lexer.reset(bytes, start, end, whole, dialect)
     text.clear()
     one.clear()
-    this.length = 0
-    this.lastFrom = 0
-    this.batch = 0
-    this.alike = true
+    this.#length = 0
+    this.#lastFrom = 0
+    this.#batch = 0
+    this.#alike = true
     for (let token = lexer.next(); token !== Token.end; token = lexer.next()) {
       text.add(token, lexer)
-      if (token === Token.semicolon) this.take()
+      if (token === Token.semicolon) this.#take()
       else one.add(token, lexer)
     }
-    this.take()
-    return this.find()
+    this.#take()
+    return this.#find()
   }
 
   /** One statement of the text is over. */
-  private take(): void {
-    const { one } = this
+  #take(): void {
+    const one = this.#one
     if (one.operations > 0) {
-      this.batch++
-      if (this.batch === 1) this.first.take(one)
-      if (this.batch === 1 || !this.repeats()) this.append()
+      this.#batch++
+      if (this.#batch === 1) this.#first.take(one)
+      if (this.#batch === 1 || !this.#repeats()) this.#append()
     }
     one.clear()
   }
 
-  private repeats(): boolean {
-    const { one } = this
-    return one.bytes.compare(this.summary, this.lastFrom, this.length, 0, one.length) === 0
+  #repeats(): boolean {
+    const one = this.#one
+    return one.bytes.compare(this.#summary, this.#lastFrom, this.#length, 0, one.length) === 0
   }
 
-  private append(): void {
-    const { one, summary } = this
-    const from = this.batch === 1 ? 0 : this.length + 2
-    if (this.batch > 1) this.alike = false
+  #append(): void {
+    const one = this.#one
+    const summary = this.#summary
+    const from = this.#batch === 1 ? 0 : this.#length + 2
+    if (this.#batch > 1) this.#alike = false
     if (from + one.length > maxSummaryBytes) return
-    if (from > 0) summary.write('; ', this.length, 'latin1')
-    this.lastFrom = from
-    this.length = from + one.bytes.copy(summary, from, 0, one.length)
+    if (from > 0) summary.write('; ', this.#length, 'latin1')
+    this.#lastFrom = from
+    this.#length = from + one.bytes.copy(summary, from, 0, one.length)
   }
 
-  private find(): SqlStatement {
-    const text = this.texts.intern(this.text.bytes, 0, this.text.length)
-    const found = this.known.get(text)
-    if (found !== undefined && this.matches(found)) return found.statement
-    const statement = this.make()
-    this.known.set(text, { summary: this.summary.toString('latin1', 0, this.length), statement })
+  #find(): SqlStatement {
+    const text = this.#texts.intern(this.#text.bytes, 0, this.#text.length)
+    const found = this.#known.get(text)
+    if (found !== undefined && this.#matches(found)) return found.statement
+    const statement = this.#make()
+    this.#known.set(text, { summary: this.#summary.toString('latin1', 0, this.#length), statement })
     return statement
   }
 
-  private matches({ summary, statement }: Known): boolean {
-    if (summary.length !== this.length || statement.batch !== (this.batch > 1 ? this.batch : 0)) return false
-    for (let i = 0; i < this.length; i++) if (summary.charCodeAt(i) !== this.summary[i]) return false
+  #matches({ summary, statement }: Known): boolean {
+    if (summary.length !== this.#length || statement.batch !== (this.#batch > 1 ? this.#batch : 0))
+      return false
+    for (let i = 0; i < this.#length; i++) if (summary.charCodeAt(i) !== this.#summary[i]) return false
     return true
   }
 
-  private make(): SqlStatement {
-    const { first, alike, batch } = this
+  #make(): SqlStatement {
+    const first = this.#first
+    const alike = this.#alike
+    const batch = this.#batch
     const prefix = batch > 1 && alike ? batchWord : ''
-    const summary = `${prefix}${utf8Text(this.summary, 0, this.length)}`
-    const operation = alike && first.operations === 1 && batch > 0 ? this.part(first.operation) : ''
-    const target = operation === '' || first.targets !== 1 ? '' : unquoted(this.part(first.target))
+    const summary = `${prefix}${utf8Text(this.#summary, 0, this.#length)}`
+    const operation = alike && first.operations === 1 && batch > 0 ? this.#part(first.operation) : ''
+    const target = operation === '' || first.targets !== 1 ? '' : unquoted(this.#part(first.target))
     const { targetKind } = first
     return {
-      text: utf8Text(this.text.bytes, 0, this.text.length),
+      text: utf8Text(this.#text.bytes, 0, this.#text.length),
       summary: summary.length > maxSummaryBytes ? batchWord.trimEnd() : summary,
       operation: operation === '' ? '' : `${prefix}${operation}`,
       collection: targetKind === 'collection' ? target : '',
@@ -153,8 +159,8 @@ export class SqlStatements {
     }
   }
 
-  private part({ start, end }: ByteRange): string {
-    return utf8Text(this.summary, start, Math.min(end, this.length))
+  #part({ start, end }: ByteRange): string {
+    return utf8Text(this.#summary, start, Math.min(end, this.#length))
   }
 }
 

@@ -214,32 +214,32 @@ export class SqlSummary {
   targetKind: TargetKind = 'none'
   /** It is USE. */
   get uses(): boolean {
-    return this.main === 'USE'
+    return this.#main === 'USE'
   }
 
-  private full = false
-  private depth = 0
-  private readonly flags = new Uint8Array(maxDepth)
-  private last: Token = Token.end
-  private lastKeyword: Keyword | undefined
+  #full = false
+  #depth = 0
+  readonly #flags = new Uint8Array(maxDepth)
+  #last: Token = Token.end
+  #lastKeyword: Keyword | undefined
   /** The statement's first operation. */
-  private main: Keyword | undefined
+  #main: Keyword | undefined
   /** The first word is still to come. */
-  private opening = true
+  #opening = true
   /** Operations may stand in it: WITH, EXPLAIN. */
-  private nests = false
+  #nests = false
   /** EXPLAIN was the newest word but for its options. */
-  private explains = false
+  #explains = false
   /** Parentheses around options of EXPLAIN. */
-  private options = 0
+  #options = 0
   /** The second word of an operation is to come. */
-  private wantsKind = false
-  private wantsTarget = false
-  private wantedKind: TargetKind = 'none'
+  #wantsKind = false
+  #wantsTarget = false
+  #wantedKind: TargetKind = 'none'
   /** A target's name was begun. */
-  private naming = false
+  #naming = false
   /** What comes is not looked at. */
-  private over = false
+  #over = false
 
   clear(): void {
     this.length = 0
@@ -248,200 +248,200 @@ export class SqlSummary {
     this.operation.clear()
     this.target.clear()
     this.targetKind = 'none'
-    this.full = false
-    this.depth = 0
-    this.flags[0] = 0
-    this.last = Token.end
-    this.lastKeyword = undefined
-    this.main = undefined
-    this.opening = true
-    this.nests = false
-    this.explains = false
-    this.options = 0
-    this.wantsKind = false
-    this.wantsTarget = false
-    this.naming = false
-    this.over = false
+    this.#full = false
+    this.#depth = 0
+    this.#flags[0] = 0
+    this.#last = Token.end
+    this.#lastKeyword = undefined
+    this.#main = undefined
+    this.#opening = true
+    this.#nests = false
+    this.#explains = false
+    this.#options = 0
+    this.#wantsKind = false
+    this.#wantsTarget = false
+    this.#naming = false
+    this.#over = false
   }
 
   /** Takes the lexer's newest token. */
   add(token: Token, lexer: SqlLexer): void {
-    if (this.over) return
-    if (!this.naming || !this.continueName(token, lexer)) {
-      this.naming = false
-      if (this.options > 0) this.skipOption(token)
-      else if (token === Token.word) this.addWord(lexer)
-      else this.addOther(token, lexer)
+    if (this.#over) return
+    if (!this.#naming || !this.#continueName(token, lexer)) {
+      this.#naming = false
+      if (this.#options > 0) this.#skipOption(token)
+      else if (token === Token.word) this.#addWord(lexer)
+      else this.#addOther(token, lexer)
     }
-    this.last = token
-    this.lastKeyword = lexer.keyword
+    this.#last = token
+    this.#lastKeyword = lexer.keyword
   }
 
-  private addWord(lexer: SqlLexer): void {
+  #addWord(lexer: SqlLexer): void {
     const { keyword } = lexer
-    if (this.opening) this.open(lexer)
-    else if (this.wantsKind) this.addKind(lexer)
-    else if (keyword === 'SELECT') this.addOperation(lexer)
-    else if (this.wantsTarget && !endsTables.has(keyword!)) {
-      if (!beforeTarget.has(keyword!) && keyword !== 'FROM') this.addTarget(lexer)
-    } else if (keyword !== undefined) this.addKeyword(keyword, lexer)
+    if (this.#opening) this.#open(lexer)
+    else if (this.#wantsKind) this.#addKind(lexer)
+    else if (keyword === 'SELECT') this.#addOperation(lexer)
+    else if (this.#wantsTarget && !endsTables.has(keyword!)) {
+      if (!beforeTarget.has(keyword!) && keyword !== 'FROM') this.#addTarget(lexer)
+    } else if (keyword !== undefined) this.#addKeyword(keyword, lexer)
   }
 
   /** The first word of a statement, but for the options of EXPLAIN. */
-  private open(lexer: SqlLexer): void {
+  #open(lexer: SqlLexer): void {
     const { keyword } = lexer
     if (keyword === 'WITH') {
-      this.opening = false
-      this.nests = true
+      this.#opening = false
+      this.#nests = true
     } else if (keyword === undefined || !verbs.has(keyword)) {
-      if (!this.explains || !beforeTarget.has(keyword!)) this.over = true
-    } else if (!this.explains || keyword !== 'ANALYZE') {
-      this.addOperation(lexer)
+      if (!this.#explains || !beforeTarget.has(keyword!)) this.#over = true
+    } else if (!this.#explains || keyword !== 'ANALYZE') {
+      this.#addOperation(lexer)
     }
   }
 
-  private addOperation(lexer: SqlLexer): void {
+  #addOperation(lexer: SqlLexer): void {
     const { keyword } = lexer
-    this.wantsTarget = false
-    this.explains = keyword === 'EXPLAIN'
-    this.opening = this.explains
-    this.nests ||= this.explains
-    this.main ??= keyword
+    this.#wantsTarget = false
+    this.#explains = keyword === 'EXPLAIN'
+    this.#opening = this.#explains
+    this.#nests ||= this.#explains
+    this.#main ??= keyword
     if (this.operations === 0) this.operation.set(this.length, this.length + lexer.end - lexer.start)
     this.operations++
-    this.append(lexer)
+    this.#append(lexer)
     if (keyword === undefined) return
     const kind = directTargets.get(keyword)
-    if (kind !== undefined) this.want(kind)
-    this.wantsKind = twoWords.has(keyword)
+    if (kind !== undefined) this.#want(kind)
+    this.#wantsKind = twoWords.has(keyword)
     const flags = namesTables.has(keyword) ? takesFrom : 0
-    this.flags[this.depth] = manyTargets.has(keyword) ? flags | listsTables : flags
+    this.#flags[this.#depth] = manyTargets.has(keyword) ? flags | listsTables : flags
   }
 
   /** The word behind CREATE, SHOW and the like. */
-  private addKind(lexer: SqlLexer): void {
+  #addKind(lexer: SqlLexer): void {
     const { keyword } = lexer
     if (keyword !== undefined && beforeKind.has(keyword)) return
-    this.wantsKind = false
-    this.append(lexer)
+    this.#wantsKind = false
+    this.#append(lexer)
     if (this.operations === 1) this.operation.end = this.length
     const kind = keyword === undefined ? undefined : kinds.get(keyword)
-    if (kind === undefined || this.main === 'SHOW' || this.main === 'START') {
-      this.over = true
+    if (kind === undefined || this.#main === 'SHOW' || this.#main === 'START') {
+      this.#over = true
       return
     }
-    this.want(kind)
-    if (this.main === 'DROP') this.flags[this.depth]! |= listsTables
-    else if (this.main === 'CREATE' && programs.has(keyword!)) this.wantedKind = 'procedure'
+    this.#want(kind)
+    if (this.#main === 'DROP') this.#flags[this.#depth]! |= listsTables
+    else if (this.#main === 'CREATE' && programs.has(keyword!)) this.#wantedKind = 'procedure'
   }
 
-  private addKeyword(keyword: Keyword, lexer: SqlLexer): void {
-    const { depth } = this
-    const flags = this.flags[depth]!
+  #addKeyword(keyword: Keyword, lexer: SqlLexer): void {
+    const depth = this.#depth
+    const flags = this.#flags[depth]!
     if (endsTables.has(keyword)) {
-      this.wantsTarget = false
-      this.flags[depth] = flags & ~listsTables
+      this.#wantsTarget = false
+      this.#flags[depth] = flags & ~listsTables
     } else if (keyword === 'FROM') {
       // EXTRACT(year FROM x) is no list of tables, and neither is IS DISTINCT FROM x.
-      if ((flags & takesFrom) === 0 || this.lastKeyword === 'DISTINCT') return
-      this.flags[depth] = flags | listsTables
-      this.want('collection')
+      if ((flags & takesFrom) === 0 || this.#lastKeyword === 'DISTINCT') return
+      this.#flags[depth] = flags | listsTables
+      this.#want('collection')
     } else if (keyword === 'JOIN' || keyword === 'STRAIGHT_JOIN') {
-      this.flags[depth] = flags | hasJoin
-      this.want('collection')
+      this.#flags[depth] = flags | hasJoin
+      this.#want('collection')
     } else if (keyword === 'INTO') {
-      if (this.main === 'LOAD') this.want('collection')
+      if (this.#main === 'LOAD') this.#want('collection')
     } else if (keyword === 'USING') {
-      if ((this.main !== 'DELETE' && this.main !== 'MERGE') || (flags & hasJoin) !== 0) return
-      this.flags[depth] = flags | listsTables
-      this.want('collection')
-    } else if (this.nests && inner.has(keyword) && this.behindParenthesis()) {
-      this.addOperation(lexer)
+      if ((this.#main !== 'DELETE' && this.#main !== 'MERGE') || (flags & hasJoin) !== 0) return
+      this.#flags[depth] = flags | listsTables
+      this.#want('collection')
+    } else if (this.#nests && inner.has(keyword) && this.#behindParenthesis()) {
+      this.#addOperation(lexer)
     }
   }
 
-  private behindParenthesis(): boolean {
-    return this.last === Token.open || this.last === Token.close
+  #behindParenthesis(): boolean {
+    return this.#last === Token.open || this.#last === Token.close
   }
 
-  private addOther(token: Token, lexer: SqlLexer): void {
+  #addOther(token: Token, lexer: SqlLexer): void {
     switch (token) {
       case Token.open:
-        if (this.opening && this.explains) this.options = 1
-        else this.descend()
+        if (this.#opening && this.#explains) this.#options = 1
+        else this.#descend()
         break
       case Token.close:
-        if (this.depth > 0) this.depth--
-        this.wantsTarget = false
+        if (this.#depth > 0) this.#depth--
+        this.#wantsTarget = false
         break
       case Token.comma:
-        this.wantsTarget = false
-        if ((this.flags[this.depth]! & listsTables) !== 0) this.want('collection')
+        this.#wantsTarget = false
+        if ((this.#flags[this.#depth]! & listsTables) !== 0) this.#want('collection')
         break
       case Token.name:
-        if (this.wantsTarget) this.addTarget(lexer)
+        if (this.#wantsTarget) this.#addTarget(lexer)
         break
       default:
-        this.wantsTarget = false
+        this.#wantsTarget = false
     }
   }
 
   /** FROM (a, b) lists tables as FROM a, b does. */
-  private descend(): void {
-    const { depth } = this
-    const listing = this.wantsTarget && (this.flags[depth]! & (listsTables | hasJoin)) !== 0
-    if (depth < maxDepth - 1) this.depth++
-    this.flags[this.depth] = listing ? listsTables : 0
-    if (!listing) this.wantsTarget = false
+  #descend(): void {
+    const depth = this.#depth
+    const listing = this.#wantsTarget && (this.#flags[depth]! & (listsTables | hasJoin)) !== 0
+    if (depth < maxDepth - 1) this.#depth++
+    this.#flags[this.#depth] = listing ? listsTables : 0
+    if (!listing) this.#wantsTarget = false
   }
 
-  private skipOption(token: Token): void {
-    if (token === Token.open) this.options++
-    else if (token === Token.close) this.options--
+  #skipOption(token: Token): void {
+    if (token === Token.open) this.#options++
+    else if (token === Token.close) this.#options--
   }
 
-  private want(kind: TargetKind): void {
-    this.wantsTarget = true
-    this.wantedKind = kind
+  #want(kind: TargetKind): void {
+    this.#wantsTarget = true
+    this.#wantedKind = kind
   }
 
-  private addTarget(lexer: SqlLexer): void {
-    this.wantsTarget = false
-    this.naming = true
+  #addTarget(lexer: SqlLexer): void {
+    this.#wantsTarget = false
+    this.#naming = true
     const from = this.length === 0 ? 0 : this.length + 1
-    this.append(lexer)
+    this.#append(lexer)
     if (this.targets === 0) {
       this.target.set(from, this.length)
-      this.targetKind = this.wantedKind
+      this.targetKind = this.#wantedKind
     }
     this.targets++
-    if (this.main === 'CREATE' && this.wantedKind === 'procedure') this.over = true
+    if (this.#main === 'CREATE' && this.#wantedKind === 'procedure') this.#over = true
   }
 
   /** Takes what belongs to a name that was begun: `.table` behind a schema. */
-  private continueName(token: Token, lexer: SqlLexer): boolean {
-    const part = (token === Token.word || token === Token.name) && this.last === Token.dot
+  #continueName(token: Token, lexer: SqlLexer): boolean {
+    const part = (token === Token.word || token === Token.name) && this.#last === Token.dot
     if (token !== Token.dot && !part) return false
-    if (this.full || this.length + lexer.end - lexer.start > maxSummaryBytes) {
-      this.full = true
+    if (this.#full || this.length + lexer.end - lexer.start > maxSummaryBytes) {
+      this.#full = true
       return true
     }
-    this.copy(lexer)
+    this.#copy(lexer)
     if (this.targets === 1) this.target.end = this.length
     return true
   }
 
-  private append(lexer: SqlLexer): void {
+  #append(lexer: SqlLexer): void {
     const blank = this.length === 0 ? 0 : 1
-    if (this.full || this.length + blank + lexer.end - lexer.start > maxSummaryBytes) {
-      this.full = true
+    if (this.#full || this.length + blank + lexer.end - lexer.start > maxSummaryBytes) {
+      this.#full = true
       return
     }
     if (blank === 1) this.bytes[this.length++] = 0x20
-    this.copy(lexer)
+    this.#copy(lexer)
   }
 
-  private copy(lexer: SqlLexer): void {
+  #copy(lexer: SqlLexer): void {
     this.length = copyToken(lexer, this.bytes, this.length)
   }
 }

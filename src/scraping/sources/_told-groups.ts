@@ -20,81 +20,81 @@ export interface SourceFault {
 
 /** The groups of one source, and whether they can be believed. Tells of them when they have changed. */
 export class ToldGroups {
-  private readonly kind: string
-  private readonly options: SourceOptions
-  private readonly owners = new Map<string, readonly TargetGroup[]>()
-  private readonly faults = new Map<string, SourceFault>()
+  readonly #kind: string
+  readonly #options: SourceOptions
+  readonly #owners = new Map<string, readonly TargetGroup[]>()
+  readonly #faults = new Map<string, SourceFault>()
   /** When a fault was met last. */
-  private readonly lastAtMs = new Map<string, number>()
-  private timer: NodeJS.Timeout | undefined
-  private closed = false
-  private toldGroups = -1
-  private toldTargets = 0
-  private updatedMs = 0
+  readonly #lastAtMs = new Map<string, number>()
+  #timer: NodeJS.Timeout | undefined
+  #closed = false
+  #toldGroups = -1
+  #toldTargets = 0
+  #updatedMs = 0
 
   constructor(kind: string, options: SourceOptions) {
-    this.kind = kind
-    this.options = options
+    this.#kind = kind
+    this.#options = options
   }
 
   get state(): TargetSourceState {
-    const [fault] = this.faults.values()
+    const [fault] = this.#faults.values()
     return {
-      connected: this.updatedMs > 0 && fault === undefined,
+      connected: this.#updatedMs > 0 && fault === undefined,
       reason: fault?.reason ?? '',
       hint: fault?.hint ?? '',
-      groups: Math.max(0, this.toldGroups),
-      targets: this.toldTargets,
-      updatedMs: this.updatedMs,
+      groups: Math.max(0, this.#toldGroups),
+      targets: this.#toldTargets,
+      updatedMs: this.#updatedMs,
     }
   }
 
   /** Targets that an owner, as a file or a pod, had last. */
   targetsOf(owner: string): number {
-    return this.owners.get(owner)?.reduce((sum, { targets }) => sum + targets.length, 0) ?? 0
+    return this.#owners.get(owner)?.reduce((sum, { targets }) => sum + targets.length, 0) ?? 0
   }
 
   /** The groups that an owner has by now. Those that say the same as before stay the same. */
   put(owner: string, groups: readonly TargetGroup[]): void {
-    const before = this.owners.get(owner)
+    const before = this.#owners.get(owner)
     const kept = before === undefined ? groups : keepSame(before, groups)
     if (kept === before) return
     if (before === undefined && groups.length === 0) return
-    if (kept.length === 0) this.owners.delete(owner)
-    else this.owners.set(owner, kept)
-    this.change()
+    if (kept.length === 0) this.#owners.delete(owner)
+    else this.#owners.set(owner, kept)
+    this.#change()
   }
 
   remove(owner: string): void {
-    if (this.owners.delete(owner)) this.change()
+    if (this.#owners.delete(owner)) this.#change()
   }
 
   /** Removes every owner that is not among these. */
   keepOnly(owners: ReadonlySet<string>): void {
-    for (const owner of [...this.owners.keys()]) if (!owners.has(owner)) this.remove(owner)
+    for (const owner of [...this.#owners.keys()]) if (!owners.has(owner)) this.remove(owner)
   }
 
   /** What is there is known as of now. */
   known(): void {
-    this.updatedMs = (this.options.now ?? Date.now)()
-    if (this.toldGroups < 0) this.change()
+    this.#updatedMs = (this.#options.now ?? Date.now)()
+    if (this.#toldGroups < 0) this.#change()
   }
 
   /** What is wrong with a subject; undefined: nothing any more. */
   report(subject: string, fault: SourceFault | undefined): void {
     if (fault === undefined) {
-      this.faults.delete(subject)
+      this.#faults.delete(subject)
       return
     }
-    this.faults.set(subject, fault)
+    this.#faults.set(subject, fault)
     const { reason, hint } = fault
     const now = performance.now()
-    const isKnown = now - (this.lastAtMs.get(reason) ?? Number.NEGATIVE_INFINITY) < quietMs
-    if (this.lastAtMs.size >= rememberedFaults) this.lastAtMs.clear()
-    this.lastAtMs.set(reason, now)
-    if (isKnown || this.closed) return
-    this.options.log.warn('target discovery failed; keeping the last known targets', {
-      source: this.kind,
+    const isKnown = now - (this.#lastAtMs.get(reason) ?? Number.NEGATIVE_INFINITY) < quietMs
+    if (this.#lastAtMs.size >= rememberedFaults) this.#lastAtMs.clear()
+    this.#lastAtMs.set(reason, now)
+    if (isKnown || this.#closed) return
+    this.#options.log.warn('target discovery failed; keeping the last known targets', {
+      source: this.#kind,
       reason,
       hint,
     })
@@ -102,22 +102,22 @@ export class ToldGroups {
 
   /** Nothing is told from now on. */
   close(): void {
-    this.closed = true
-    clearTimeout(this.timer)
+    this.#closed = true
+    clearTimeout(this.#timer)
   }
 
-  private change(): void {
-    if (this.timer !== undefined || this.closed) return
-    const pauseMs = Math.min(longestPauseMs, Math.max(leastPauseMs, this.owners.size / groupsPerMs))
-    this.timer = setTimeout(() => this.tell(), pauseMs).unref()
+  #change(): void {
+    if (this.#timer !== undefined || this.#closed) return
+    const pauseMs = Math.min(longestPauseMs, Math.max(leastPauseMs, this.#owners.size / groupsPerMs))
+    this.#timer = setTimeout(() => this.#tell(), pauseMs).unref()
   }
 
-  private tell(): void {
-    this.timer = undefined
+  #tell(): void {
+    this.#timer = undefined
     const told: TargetGroup[] = []
     let targets = 0
     let leftOut = 0
-    for (const groups of this.owners.values())
+    for (const groups of this.#owners.values())
       for (const group of groups) {
         const room = maxTargets - targets
         const isWhole = group.targets.length <= room
@@ -126,10 +126,10 @@ export class ToldGroups {
         targets += Math.min(room, group.targets.length)
         if (!isWhole) leftOut += group.targets.length - room
       }
-    this.toldGroups = told.length
-    this.toldTargets = targets
+    this.#toldGroups = told.length
+    this.#toldTargets = targets
     this.report('limit', leftOut === 0 ? undefined : tooMany(leftOut))
-    this.options.onGroups(told)
+    this.#options.onGroups(told)
   }
 }
 

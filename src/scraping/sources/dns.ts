@@ -61,78 +61,78 @@ export interface DnsTargetsOptions extends SourceOptions {
  * none; where a server gives no answer of use, the last records stay (as Prometheus, `lookupWithSearchPath`).
  */
 export class DnsTargets implements TargetSource {
-  private readonly settings: SettingsOf<'dns'>
-  private readonly options: DnsTargetsOptions
-  private readonly told: ToldGroups
-  private readonly stopping = new AbortController()
-  private resolver: Resolver | undefined
+  readonly #settings: SettingsOf<'dns'>
+  readonly #options: DnsTargetsOptions
+  readonly #told: ToldGroups
+  readonly #stopping = new AbortController()
+  #resolver: Resolver | undefined
 
   constructor(settings: SettingsOf<'dns'>, options: DnsTargetsOptions) {
-    this.settings = settings
-    this.options = options
-    this.told = new ToldGroups('dns', options)
+    this.#settings = settings
+    this.#options = options
+    this.#told = new ToldGroups('dns', options)
   }
 
   get state(): TargetSourceState {
-    return this.told.state
+    return this.#told.state
   }
 
   start(): void {
-    const ask = () => this.ask()
-    void refresh(this.settings.refreshMs, this.stopping.signal, ask, () => undefined)
+    const ask = () => this.#ask()
+    void refresh(this.#settings.refreshMs, this.#stopping.signal, ask, () => undefined)
   }
 
   stop(): void {
-    this.stopping.abort()
-    this.resolver?.cancel()
-    this.told.close()
+    this.#stopping.abort()
+    this.#resolver?.cancel()
+    this.#told.close()
   }
 
   /** Rejects when a name could not be asked for. */
-  private async ask(): Promise<void> {
-    const { servers, resolverFile: file = resolverFile } = this.options
+  async #ask(): Promise<void> {
+    const { servers, resolverFile: file = resolverFile } = this.#options
     // A new one each time: the servers of the host may have changed.
     const resolver = new Resolver({ timeout: timeoutMs, tries })
     if (servers !== undefined) resolver.setServers(servers)
-    this.resolver = resolver
+    this.#resolver = resolver
     const search = parseSearch((await readSmallFile(file, maxFileBytes).catch(() => '')).toString('latin1'))
-    const names = [...new Set(this.settings.names)]
-    const isFailed = await Promise.all(names.map(name => this.askFor(name, resolver, search)))
-    if (this.stopping.signal.aborted) return
-    if (isFailed.every(each => !each)) this.told.known()
+    const names = [...new Set(this.#settings.names)]
+    const isFailed = await Promise.all(names.map(name => this.#askFor(name, resolver, search)))
+    if (this.#stopping.signal.aborted) return
+    if (isFailed.every(each => !each)) this.#told.known()
     else throw new Error('some lookups failed')
   }
 
   /** Whether it failed. */
-  private async askFor(name: string, resolver: Resolver, search: Search): Promise<boolean> {
-    const { type, port } = this.settings
+  async #askFor(name: string, resolver: Resolver, search: Search): Promise<boolean> {
+    const { type, port } = this.#settings
     let fault: NodeJS.ErrnoException | undefined
     for (const whole of namesOf(name, search)) {
       try {
         const found = await lookUp[type](resolver, whole, port)
-        this.tell(name, found)
+        this.#tell(name, found)
         return false
       } catch (error) {
-        if (this.stopping.signal.aborted) return true
+        if (this.#stopping.signal.aborted) return true
         // The name is there and has no such records; no other one is meant.
         if ((error as NodeJS.ErrnoException).code === 'ENODATA') break
         if (!nothing.has((error as NodeJS.ErrnoException).code)) fault = error as NodeJS.ErrnoException
       }
     }
     if (fault === undefined) {
-      this.tell(name, [])
+      this.#tell(name, [])
       return false
     }
-    this.told.report(name, {
+    this.#told.report(name, {
       reason: `cannot look up the ${type} records of ${name}: ${causeOf(fault, resolver)}`,
       hint: `check that the servers in ${resolverFile} answer, and that the name in dns_sd is correct`,
     })
     return true
   }
 
-  private tell(name: string, found: readonly Found[]): void {
-    if (this.stopping.signal.aborted) return
-    this.told.report(name, undefined)
+  #tell(name: string, found: readonly Found[]): void {
+    if (this.#stopping.signal.aborted) return
+    this.#told.report(name, undefined)
     const targets = found
       .slice(0, maxRecords)
       .map(({ host, port, labels }) => {
@@ -146,7 +146,7 @@ export class DnsTargets implements TargetSource {
       // Servers tell them in turning order.
       .sort((one, other) => (one.get('__address__')! < other.get('__address__')! ? -1 : 1))
     const group: TargetGroup = { source: name, targets, labels: new Map() }
-    this.told.put(name, [group])
+    this.#told.put(name, [group])
   }
 }
 

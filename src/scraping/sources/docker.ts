@@ -26,25 +26,25 @@ type Labels = Map<string, string>
  * the port of the configuration. Of several networks the first by name counts (`match_first_network`).
  */
 class DockerTargets implements TargetSource {
-  private readonly settings: SettingsOf<'docker'>
-  private readonly told: ToldGroups
-  private readonly stopping = new AbortController()
-  private client: EngineClient | undefined
+  readonly #settings: SettingsOf<'docker'>
+  readonly #told: ToldGroups
+  readonly #stopping = new AbortController()
+  #client: EngineClient | undefined
 
   constructor(settings: SettingsOf<'docker'>, options: SourceOptions) {
-    this.settings = settings
-    this.told = new ToldGroups('docker', options)
+    this.#settings = settings
+    this.#told = new ToldGroups('docker', options)
   }
 
   get state(): TargetSourceState {
-    return this.told.state
+    return this.#told.state
   }
 
   start(): void {
-    const { host } = this.settings
+    const { host } = this.#settings
     const address = parseDockerAddress(host)
     if ('instead' in address) {
-      this.told.report('', {
+      this.#told.report('', {
         reason: `cannot query the Docker daemon at "${shownDockerAddress(host)}": ${address.reason}`,
         hint: `set host of docker_sd to ${address.instead}`,
       })
@@ -52,23 +52,23 @@ class DockerTargets implements TargetSource {
     }
     // What the environment tells the client of Docker is of this host's daemon.
     const client = new EngineClient(enginePlace(address, {}))
-    this.client = client
-    const ask = () => this.ask(client)
+    this.#client = client
+    const ask = () => this.#ask(client)
     const failed = (error: unknown) =>
-      this.told.report('', {
+      this.#told.report('', {
         reason: `cannot query the Docker daemon at ${host}: ${(error as Error).message}`,
         hint: hintOf(error, host),
       })
-    void refresh(this.settings.refreshMs, this.stopping.signal, ask, failed)
+    void refresh(this.#settings.refreshMs, this.#stopping.signal, ask, failed)
   }
 
   stop(): void {
-    this.stopping.abort()
-    this.client?.close()
-    this.told.close()
+    this.#stopping.abort()
+    this.#client?.close()
+    this.#told.close()
   }
 
-  private async ask(client: EngineClient): Promise<void> {
+  async #ask(client: EngineClient): Promise<void> {
     const { prefix: version } = await meetEngine(client)
     const list = async (path: string) => {
       const bytes = await client.ask({ path: `${version}${path}`, maxBytes: maxListBytes, timeoutMs: listMs })
@@ -80,17 +80,17 @@ class DockerTargets implements TargetSource {
     for (const network of await list('/networks')) networks.set(textOf(network.Id), networkLabels(network))
     const containers = new Map<string, JsonObject>()
     for (const container of await list('/containers/json')) containers.set(textOf(container.Id), container)
-    if (this.stopping.signal.aborted) return
+    if (this.#stopping.signal.aborted) return
     const ids = new Set<string>()
     for (const [id, container] of containers) {
-      const group = groupOf(id, container, containers, networks, this.settings)
+      const group = groupOf(id, container, containers, networks, this.#settings)
       if (group === undefined) continue
       ids.add(id)
-      this.told.put(id, [group])
+      this.#told.put(id, [group])
     }
-    this.told.keepOnly(ids)
-    this.told.report('', undefined)
-    this.told.known()
+    this.#told.keepOnly(ids)
+    this.#told.report('', undefined)
+    this.#told.known()
   }
 }
 

@@ -26,44 +26,44 @@ const jsonType = /^application\/json(?:;\s*charset=(?:"utf-8"|utf-8))?$/i
  * names are in `__meta_target_allocator_job`.
  */
 class HttpTargets implements TargetSource {
-  private readonly settings: SettingsOf<'http'>
-  private readonly told: ToldGroups
-  private readonly stopping = new AbortController()
+  readonly #settings: SettingsOf<'http'>
+  readonly #told: ToldGroups
+  readonly #stopping = new AbortController()
   /** By URL: a client keeps its connection, and what it learned of its server. */
-  private readonly clients = new Map<string, TargetClient>()
+  readonly #clients = new Map<string, TargetClient>()
 
   constructor(settings: SettingsOf<'http'>, options: SourceOptions) {
-    this.settings = settings
-    this.told = new ToldGroups('http', options)
+    this.#settings = settings
+    this.#told = new ToldGroups('http', options)
     // Requests that run listen to it, those of a target allocator at the same time.
-    setMaxListeners(0, this.stopping.signal)
+    setMaxListeners(0, this.#stopping.signal)
   }
 
   get state(): TargetSourceState {
-    return this.told.state
+    return this.#told.state
   }
 
   start(): void {
-    const { url, refreshMs } = this.settings
-    const ask = () => (url.includes(jobWord) ? this.askAllocator() : this.askOne(url, url, new Map()))
-    const failed = (error: unknown) => this.failed(url, error)
+    const { url, refreshMs } = this.#settings
+    const ask = () => (url.includes(jobWord) ? this.#askAllocator() : this.#askOne(url, url, new Map()))
+    const failed = (error: unknown) => this.#failed(url, error)
     const all = async () => {
       await ask()
-      this.told.report(url, undefined)
-      this.told.known()
+      this.#told.report(url, undefined)
+      this.#told.known()
     }
-    void refresh(refreshMs, this.stopping.signal, all, failed)
+    void refresh(refreshMs, this.#stopping.signal, all, failed)
   }
 
   stop(): void {
-    this.stopping.abort()
-    for (const client of this.clients.values()) client.close()
-    this.told.close()
+    this.#stopping.abort()
+    for (const client of this.#clients.values()) client.close()
+    this.#told.close()
   }
 
-  private failed(url: string, error: unknown): void {
-    if (this.stopping.signal.aborted) return
-    this.told.report(url, {
+  #failed(url: string, error: unknown): void {
+    if (this.#stopping.signal.aborted) return
+    this.#told.report(url, {
       reason:
         error instanceof FetchError
           ? error.message
@@ -73,9 +73,9 @@ class HttpTargets implements TargetSource {
   }
 
   /** Rejects where there is no list of use. */
-  private async askOne(owner: string, url: string, more: ReadonlyMap<string, string>): Promise<void> {
+  async #askOne(owner: string, url: string, more: ReadonlyMap<string, string>): Promise<void> {
     const extra = new Map([['__meta_url', withoutUser(url)], ...more])
-    const groups = await this.read(url, async (body, contentType) => {
+    const groups = await this.#read(url, async (body, contentType) => {
       if (!jsonType.test(contentType.trim()))
         throw new Error(`expected content type application/json, got "${contentType.slice(0, 100)}"`)
       const read: TargetGroup[] = []
@@ -83,16 +83,16 @@ class HttpTargets implements TargetSource {
         read.push(readGroup(element, read.length, `${withoutUser(url)}:${read.length}`, extra, 'foreign'))
       return read
     })
-    if (!this.stopping.signal.aborted) this.told.put(owner, groups)
+    if (!this.#stopping.signal.aborted) this.#told.put(owner, groups)
   }
 
   /** What `use` makes of a body, which is valid until it has resolved. Rejects with an `Error` in words. */
-  private async read<Result>(
+  async #read<Result>(
     url: string,
     use: (body: Buffer, contentType: string) => Promise<Result>,
   ): Promise<Result> {
-    const timeoutMs = Math.min(maxTimeoutMs, Math.max(1_000, this.settings.refreshMs))
-    const fetched = await this.clientFor(url).ask({ timeoutMs, stop: this.stopping.signal })
+    const timeoutMs = Math.min(maxTimeoutMs, Math.max(1_000, this.#settings.refreshMs))
+    const fetched = await this.#clientFor(url).ask({ timeoutMs, stop: this.#stopping.signal })
     try {
       return await use(fetched.body, fetched.contentType)
     } finally {
@@ -100,54 +100,54 @@ class HttpTargets implements TargetSource {
     }
   }
 
-  private clientFor(url: string): TargetClient {
-    let client = this.clients.get(url)
+  #clientFor(url: string): TargetClient {
+    let client = this.#clients.get(url)
     if (client === undefined) {
-      const { access, refreshMs } = this.settings
+      const { access, refreshMs } = this.#settings
       client = new TargetClient({
         url,
         access,
         compression: 'remote',
-        bodyBytes: url === jobsUrl(this.settings.url) ? maxJobsBytes : maxBytes,
+        bodyBytes: url === jobsUrl(this.#settings.url) ? maxJobsBytes : maxBytes,
         owner: 'http_sd',
         accept: 'application/json',
         headers: { 'X-Prometheus-Refresh-Interval-Seconds': String(refreshMs / 1000) },
       })
-      this.clients.set(url, client)
+      this.#clients.set(url, client)
     }
     return client
   }
 
   /** Closes the clients of what is not asked for any more. */
-  private keepClients(urls: ReadonlySet<string>): void {
-    for (const [url, client] of this.clients) {
+  #keepClients(urls: ReadonlySet<string>): void {
+    for (const [url, client] of this.#clients) {
       if (urls.has(url)) continue
       client.close()
-      this.clients.delete(url)
+      this.#clients.delete(url)
     }
   }
 
-  private async askAllocator(): Promise<void> {
-    const { url } = this.settings
-    const jobs = await this.read(jobsUrl(url), async body => {
+  async #askAllocator(): Promise<void> {
+    const { url } = this.#settings
+    const jobs = await this.#read(jobsUrl(url), async body => {
       const answer = parseObject(body)
       if (answer === undefined) throw new Error('the job list is not a JSON object')
       return Object.keys(answer)
     })
     if (jobs.length > maxJobs) throw new Error(`more than ${maxJobs} jobs`)
     const ofJob = (job: string) => url.replaceAll(jobWord, encodeURIComponent(job))
-    this.keepClients(new Set([jobsUrl(url), ...jobs.map(ofJob)]))
+    this.#keepClients(new Set([jobsUrl(url), ...jobs.map(ofJob)]))
     const left = [...jobs]
     const faults: Error[] = []
     const next = async (): Promise<void> => {
       for (let job = left.shift(); job !== undefined; job = left.shift()) {
         const more = new Map([['__meta_target_allocator_job', job]])
-        await this.askOne(job, ofJob(job), more).catch(error => faults.push(error as Error))
+        await this.#askOne(job, ofJob(job), more).catch(error => faults.push(error as Error))
       }
     }
     await Promise.all(Array.from({ length: jobsAtOnce }, next))
-    if (this.stopping.signal.aborted) return
-    this.told.keepOnly(new Set(jobs))
+    if (this.#stopping.signal.aborted) return
+    this.#told.keepOnly(new Set(jobs))
     if (faults[0] !== undefined) throw faults[0]
   }
 }

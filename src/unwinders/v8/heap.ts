@@ -23,7 +23,7 @@ export interface Characters {
 export class V8Heap {
   readonly constants: V8Constants
   readonly memory: ProcessMemory
-  private parts = 0
+  #parts = 0
 
   constructor(memory: ProcessMemory, constants: V8Constants) {
     this.memory = memory
@@ -53,12 +53,12 @@ export class V8Heap {
 
   /** A string, cut off after 1,024 characters; undefined where it is none, or could not be read whole. */
   text(object: number): string | undefined {
-    this.parts = 0
-    return this.part(object, 0, mostCharacters, 0)
+    this.#parts = 0
+    return this.#part(object, 0, mostCharacters, 0)
   }
 
-  private part(object: number, start: number, most: number, depth: number): string | undefined {
-    if (depth > mostDepth || ++this.parts > mostParts) return undefined
+  #part(object: number, start: number, most: number, depth: number): string | undefined {
+    if (depth > mostDepth || ++this.#parts > mostParts) return undefined
     const type = this.typeOf(object)
     if (type < 0 || type >= this.constants.firstNonstring) return undefined
     const length = this.memory.u32(object + this.constants.stringLength)
@@ -68,15 +68,15 @@ export class V8Heap {
     const { constants } = this
     switch (type & representationMask) {
       case representation.sequential:
-        return this.sequential(object, type, start, count)
+        return this.#sequential(object, type, start, count)
       case representation.cons:
-        return this.joined(object, start, count, depth)
+        return this.#joined(object, start, count, depth)
       case representation.thin:
-        return this.part(this.field(object, constants.thinActual), start, count, depth + 1)
+        return this.#part(this.field(object, constants.thinActual), start, count, depth + 1)
       case representation.sliced: {
         const from = this.integer(object, constants.slicedOffset)
         if (from === undefined || from < 0) return undefined
-        return this.part(this.field(object, constants.slicedParent), from + start, count, depth + 1)
+        return this.#part(this.field(object, constants.slicedParent), from + start, count, depth + 1)
       }
       case representation.external:
         return '[external string]'
@@ -85,23 +85,23 @@ export class V8Heap {
     }
   }
 
-  private sequential(object: number, type: number, start: number, count: number): string | undefined {
+  #sequential(object: number, type: number, start: number, count: number): string | undefined {
     const isOneByte = (type & oneByteBit) !== 0
     const { oneByteChars, twoByteChars } = this.constants
     if (isOneByte) return this.memory.read(object + oneByteChars + start, count)?.toString('latin1')
     return this.memory.read(object + twoByteChars + start * 2, count * 2)?.toString('utf16le')
   }
 
-  private joined(object: number, start: number, count: number, depth: number): string | undefined {
+  #joined(object: number, start: number, count: number, depth: number): string | undefined {
     const first = this.field(object, this.constants.consFirst)
     const second = this.field(object, this.constants.consSecond)
     const firstLength = this.memory.u32(first + this.constants.stringLength)
     if (first === 0 || second === 0 || firstLength === undefined) return undefined
-    if (start >= firstLength) return this.part(second, start - firstLength, count, depth + 1)
-    const head = this.part(first, start, count, depth + 1)
+    if (start >= firstLength) return this.#part(second, start - firstLength, count, depth + 1)
+    const head = this.#part(first, start, count, depth + 1)
     const rest = count - (firstLength - start)
     if (head === undefined || rest <= 0) return head
-    const tail = this.part(second, 0, rest, depth + 1)
+    const tail = this.#part(second, 0, rest, depth + 1)
     return tail === undefined ? undefined : head + tail
   }
 

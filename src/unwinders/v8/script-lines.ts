@@ -20,40 +20,40 @@ interface Script {
  * source is kept.
  */
 export class ScriptLines {
-  private readonly memory: ProcessMemory
-  private readonly scripts = small(new BoundedMap<number, Script>(maxScripts))
+  readonly #memory: ProcessMemory
+  readonly #scripts = small(new BoundedMap<number, Script>(maxScripts))
 
   constructor(memory: ProcessMemory) {
-    this.memory = memory
+    this.#memory = memory
   }
 
   /** From 0; undefined where it cannot be told. */
   line(source: Characters, position: number): number | undefined {
     const bytes = position * source.width
     if (position > source.count || bytes > mostBytes) return undefined
-    const { before } = this.script(source)
+    const { before } = this.#script(source)
     const block = Math.floor(bytes / blockBytes)
     while (before.length <= block) {
       const last = before.length - 1
-      const feeds = this.feeds(source, last * blockBytes, blockBytes)
+      const feeds = this.#feeds(source, last * blockBytes, blockBytes)
       if (feeds === undefined) return undefined
       before.push(before[last]! + feeds)
     }
     const start = block * blockBytes
-    const rest = bytes === start ? 0 : this.feeds(source, start, bytes - start)
+    const rest = bytes === start ? 0 : this.#feeds(source, start, bytes - start)
     return rest === undefined ? undefined : before[block]! + rest
   }
 
-  private script(source: Characters): Script {
-    const known = this.scripts.get(source.address)
+  #script(source: Characters): Script {
+    const known = this.#scripts.get(source.address)
     if (known?.source.count === source.count && known.source.width === source.width) return known
     const script = { source, before: [0] }
-    this.scripts.set(source.address, script)
+    this.#scripts.set(source.address, script)
     return script
   }
 
-  private feeds({ address, width }: Characters, start: number, length: number): number | undefined {
-    const bytes = this.memory.read(address + start, length)
+  #feeds({ address, width }: Characters, start: number, length: number): number | undefined {
+    const bytes = this.#memory.read(address + start, length)
     if (bytes === undefined) return undefined
     let count = 0
     for (let at = 0; at < length; at += width)

@@ -49,39 +49,39 @@ function counted(): number {
 /** A client that waits for what it expects to be answered. */
 class Talk {
   readonly socket: Socket
-  private received = Buffer.alloc(0)
-  private wake: () => void = () => {}
+  #received = Buffer.alloc(0)
+  #wake: () => void = () => {}
 
   constructor() {
     this.socket = connect(server.port, '127.0.0.1')
     this.socket.on('data', bytes => {
-      this.received = Buffer.concat([this.received, bytes as Buffer])
-      this.wake()
+      this.#received = Buffer.concat([this.#received, bytes as Buffer])
+      this.#wake()
     })
   }
 
   /** Resolves when what came ends with `end`. */
   async ask(request: string | Buffer, end: string): Promise<void> {
-    this.received = Buffer.alloc(0)
+    this.#received = Buffer.alloc(0)
     this.socket.write(typeof request === 'string' ? Buffer.from(request, 'latin1') : request)
-    while (this.received.subarray(-end.length).toString('latin1') !== end)
+    while (this.#received.subarray(-end.length).toString('latin1') !== end)
       await new Promise<void>(resolve => {
-        this.wake = resolve
+        this.#wake = resolve
       })
   }
 
   /** Resolves when a response with this opcode has come as a whole. */
   async askBinary(request: Buffer, code: number): Promise<void> {
-    this.received = Buffer.alloc(0)
+    this.#received = Buffer.alloc(0)
     this.socket.write(request)
     for (let at = 0; ; ) {
-      const { length } = this.received
-      const end = at + 24 > length ? length + 1 : at + 24 + this.received.readUInt32BE(at + 8)
+      const { length } = this.#received
+      const end = at + 24 > length ? length + 1 : at + 24 + this.#received.readUInt32BE(at + 8)
       if (end > length) {
         await new Promise<void>(resolve => {
-          this.wake = resolve
+          this.#wake = resolve
         })
-      } else if (this.received[at + 1] === code) return
+      } else if (this.#received[at + 1] === code) return
       else at = end
     }
   }

@@ -58,10 +58,10 @@ export async function startGrpc(port = 0): Promise<{ readonly port: number; clos
 
 /** A client of that server over one connection. */
 export class GrpcShopper {
-  private readonly client: Client
+  readonly #client: Client
 
   constructor(port: number, options: ChannelOptions = {}) {
-    this.client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), options)
+    this.#client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), options)
   }
 
   /** Resolves to the status code. `headers` go along as metadata. */
@@ -74,7 +74,7 @@ export class GrpcShopper {
     const metadata = new Metadata()
     for (const [key, value] of Object.entries(headers)) metadata.set(key, value)
     return new Promise(done => {
-      this.client.makeUnaryRequest(
+      this.#client.makeUnaryRequest(
         `/shop.Items/${name}`,
         bytes,
         bytes,
@@ -88,7 +88,7 @@ export class GrpcShopper {
 
   /** Resolves to the number of messages that came. */
   list(count: number, kib: number): Promise<number> {
-    const call = this.client.makeServerStreamRequest(
+    const call = this.#client.makeServerStreamRequest(
       '/shop.Items/List',
       bytes,
       bytes,
@@ -105,7 +105,7 @@ export class GrpcShopper {
   /** Calls Hang and takes the call back once the server has it. */
   cancel(): Promise<number> {
     return new Promise(done => {
-      const call = this.client.makeUnaryRequest('/shop.Items/Hang', bytes, bytes, Buffer.alloc(3), error =>
+      const call = this.#client.makeUnaryRequest('/shop.Items/Hang', bytes, bytes, Buffer.alloc(3), error =>
         done(error?.code ?? status.OK),
       )
       setTimeout(() => call.cancel(), 50)
@@ -113,6 +113,6 @@ export class GrpcShopper {
   }
 
   close(): void {
-    this.client.close()
+    this.#client.close()
   }
 }

@@ -11,10 +11,10 @@ export class RecordingProxy {
   readonly port: number
   /** By connection, in the order of their beginning. */
   readonly talks: Said[][]
-  private readonly server: Server
+  readonly #server: Server
 
   private constructor(server: Server, talks: Said[][]) {
-    this.server = server
+    this.#server = server
     this.port = (server.address() as AddressInfo).port
     this.talks = talks
   }
@@ -43,6 +43,6 @@ export class RecordingProxy {
   }
 
   close(): Promise<void> {
-    return new Promise(done => this.server.close(() => done()))
+    return new Promise(done => this.#server.close(() => done()))
   }
 }

@@ -37,11 +37,11 @@ export const endpointSliceRole: Role = {
 class EndpointSlice implements WatchedGroup {
   readonly key: string
   readonly refs: readonly string[]
-  private readonly labels: Labels
+  readonly #labels: Labels
   /** Key of its service; '' where it has none. */
-  private readonly service: string
-  private readonly ports: readonly { readonly number: number | undefined; readonly labels: Labels }[]
-  private readonly endpoints: readonly Endpoint[]
+  readonly #service: string
+  readonly #ports: readonly { readonly number: number | undefined; readonly labels: Labels }[]
+  readonly #endpoints: readonly Endpoint[]
 
   constructor(object: JsonObject, key: string, namespace: string, meta: MetaLabels, withNode: boolean) {
     this.key = key
@@ -49,16 +49,16 @@ class EndpointSlice implements WatchedGroup {
     if (namespace !== '') labels.set(namespaceLabel, meta.text(namespace))
     meta.set(labels, 'endpointslice_address_type', textOf(object.addressType, 64))
     meta.addObject(labels, 'endpointslice', object)
-    this.labels = labels
+    this.#labels = labels
     const service = textOf(objectOf(objectOf(object.metadata).labels)[serviceName], 253)
-    this.service = service === '' ? '' : `${namespace}/${service}`
-    this.ports = readPorts(object, meta)
-    this.endpoints = listOf(object.endpoints, maxEndpoints)
+    this.#service = service === '' ? '' : `${namespace}/${service}`
+    this.#ports = readPorts(object, meta)
+    this.#endpoints = listOf(object.endpoints, maxEndpoints)
       .filter(isObject)
       .map(endpoint => readEndpoint(endpoint, meta))
     const refs = new Set<string>()
-    if (this.service !== '') refs.add(`services ${this.service}`)
-    for (const { pod, node } of this.endpoints) {
+    if (this.#service !== '') refs.add(`services ${this.#service}`)
+    for (const { pod, node } of this.#endpoints) {
       if (pod !== '') refs.add(`pods ${pod}`)
       if (withNode && node !== '') refs.add(`nodes ${node}`)
     }
@@ -66,10 +66,10 @@ class EndpointSlice implements WatchedGroup {
   }
 
   group(joined: Joined): TargetGroup {
-    const labels = new Map([...this.labels, ...(joined.service(this.service) ?? [])])
+    const labels = new Map([...this.#labels, ...(joined.service(this.#service) ?? [])])
     const pods = new PodJoin(joined)
-    for (const endpoint of this.endpoints)
-      for (const port of this.ports)
+    for (const endpoint of this.#endpoints)
+      for (const port of this.#ports)
         for (const address of endpoint.addresses) {
           if (pods.isFull) break
           const place = port.number === undefined ? address : hostPort(address, port.number)

@@ -39,18 +39,18 @@ export const endpointsRole: Role = {
 class Endpoints implements WatchedGroup {
   readonly key: string
   readonly refs: readonly string[]
-  private readonly labels: Labels
-  private readonly subsets: readonly Subset[]
+  readonly #labels: Labels
+  readonly #subsets: readonly Subset[]
 
   constructor(object: JsonObject, key: string, namespace: string, meta: MetaLabels, withNode: boolean) {
     this.key = key
     const labels = new Map<string, string>()
     if (namespace !== '') labels.set(namespaceLabel, meta.text(namespace))
     meta.addObject(labels, 'endpoints', object)
-    this.labels = labels
-    this.subsets = listOf(object.subsets, maxAddresses).map(subset => readSubset(objectOf(subset), meta))
+    this.#labels = labels
+    this.#subsets = listOf(object.subsets, maxAddresses).map(subset => readSubset(objectOf(subset), meta))
     const refs = new Set([`services ${key}`])
-    for (const { addresses } of this.subsets)
+    for (const { addresses } of this.#subsets)
       for (const { node, ref } of addresses) {
         if (ref !== undefined && ref.pod !== '') refs.add(`pods ${ref.pod}`)
         if (withNode && node !== '') refs.add(`nodes ${node}`)
@@ -59,9 +59,9 @@ class Endpoints implements WatchedGroup {
   }
 
   group(joined: Joined): TargetGroup {
-    const labels = new Map([...this.labels, ...(joined.service(this.key) ?? [])])
+    const labels = new Map([...this.#labels, ...(joined.service(this.key) ?? [])])
     const pods = new PodJoin(joined)
-    for (const { ports, addresses } of this.subsets)
+    for (const { ports, addresses } of this.#subsets)
       for (const port of ports)
         for (const address of addresses) {
           if (pods.isFull) break

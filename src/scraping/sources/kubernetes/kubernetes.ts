@@ -60,111 +60,113 @@ export interface KubernetesTargetsOptions extends SourceOptions {
  * Left out of the labels are values of annotations beyond 4096 characters, and what `kubectl apply` keeps there.
  */
 export class KubernetesTargets implements TargetSource {
-  private readonly settings: Settings
-  private readonly options: KubernetesTargetsOptions
-  private readonly timing: Timing
-  private readonly role: Role
-  private readonly told: ToldGroups
-  private readonly meta = new MetaLabels()
-  private readonly stopping = new AbortController()
-  private readonly groups: ObjectTable<WatchedGroup>
+  readonly #settings: Settings
+  readonly #options: KubernetesTargetsOptions
+  readonly #timing: Timing
+  readonly #role: Role
+  readonly #told: ToldGroups
+  readonly #meta = new MetaLabels()
+  readonly #stopping = new AbortController()
+  readonly #groups: ObjectTable<WatchedGroup>
   /** Objects that groups are joined with, and what does that. */
-  private readonly joins = new Map<Resource, ObjectTable<Watched>>()
-  private readonly joined: Joined
+  readonly #joins = new Map<Resource, ObjectTable<Watched>>()
+  readonly #joined: Joined
   /** Keys of groups by what goes into them. */
-  private readonly byRef = new Map<string, Set<string>>()
+  readonly #byRef = new Map<string, Set<string>>()
   /** Keys of groups some of whose targets were left out. */
-  private readonly cut = new Set<string>()
+  readonly #cut = new Set<string>()
   /** Keys of groups that are to be made anew. */
-  private readonly dirty = new Set<string>()
-  private readonly watches: ResourceWatch[] = []
+  readonly #dirty = new Set<string>()
+  readonly #watches: ResourceWatch[] = []
   /** Watches that have not brought a first list. */
-  private readonly awaited = new Set<string>()
-  private client: ApiClient | undefined
-  private timer: NodeJS.Timeout | undefined
-  private busy = false
+  readonly #awaited = new Set<string>()
+  #client: ApiClient | undefined
+  #timer: NodeJS.Timeout | undefined
+  #busy = false
 
   constructor(settings: Settings, options: KubernetesTargetsOptions) {
-    this.settings = settings
-    this.options = options
+    this.#settings = settings
+    this.#options = options
     // Each request that runs listens to it, and there is a watch for each namespace.
-    setMaxListeners(0, this.stopping.signal)
-    this.timing = { ...usualTiming, ...options.timing }
-    this.role = roles[settings.role]
-    this.told = new ToldGroups('kubernetes', options)
-    const { meta, role } = this
+    setMaxListeners(0, this.#stopping.signal)
+    this.#timing = { ...usualTiming, ...options.timing }
+    this.#role = roles[settings.role]
+    this.#told = new ToldGroups('kubernetes', options)
+    const meta = this.#meta
+    const role = this.#role
     const withNode = role.hasNode && settings.attachNodeMetadata
-    this.groups = new ObjectTable({
+    this.#groups = new ObjectTable({
       read: object => role.read(object, meta, withNode),
-      changed: (key, before, now) => this.changedGroup(key, before, now),
-      full: () => this.full(role.resource),
+      changed: (key, before, now) => this.#changedGroup(key, before, now),
+      full: () => this.#full(role.resource),
     })
     const join = <Kept extends Watched>(resource: Resource, read: (object: object) => Kept | undefined) => {
       const isWanted = resource === 'nodes' ? withNode : role.joins.includes(resource)
       if (!isWanted) return undefined
       const table = new ObjectTable<Kept>({
         read,
-        changed: key => this.changedRef(`${resource} ${key}`),
-        full: () => this.full(resource),
+        changed: key => this.#changedRef(`${resource} ${key}`),
+        full: () => this.#full(resource),
       })
-      this.joins.set(resource, table)
+      this.#joins.set(resource, table)
       return table
     }
     const pods = join('pods', object => readPod(object as never, meta))
     const services = join('services', object => readServiceLabels(object as never, meta))
     const nodes = join('nodes', object => readNodeLabels(object as never, meta))
-    this.joined = {
+    this.#joined = {
       pod: key => pods?.get(key),
       service: key => services?.get(key)?.labels,
       node: name => nodes?.get(name)?.labels,
-      cut: key => this.cut.add(key),
+      cut: key => this.#cut.add(key),
     }
   }
 
   get state(): TargetSourceState {
-    const { told, watches } = this
-    const connected = watches.length > 0 && this.awaited.size === 0 && watches.every(each => each.connected)
+    const told = this.#told
+    const watches = this.#watches
+    const connected = watches.length > 0 && this.#awaited.size === 0 && watches.every(each => each.connected)
     return { ...told.state, connected }
   }
 
   start(): void {
-    void this.run()
+    void this.#run()
   }
 
   stop(): void {
-    this.stopping.abort()
-    clearTimeout(this.timer)
-    this.client?.close()
-    this.told.close()
+    this.#stopping.abort()
+    clearTimeout(this.#timer)
+    this.#client?.close()
+    this.#told.close()
   }
 
-  private async run(): Promise<void> {
-    const access = await this.findAccess()
-    if (access === undefined || this.stopping.signal.aborted) return
-    const client = new ApiClient(access, this.timing.credentialsMs)
-    this.client = client
-    const namespaces = new Set(this.settings.namespaces)
-    if (this.settings.ownNamespace) namespaces.add(access.namespace || 'default')
+  async #run(): Promise<void> {
+    const access = await this.#findAccess()
+    if (access === undefined || this.#stopping.signal.aborted) return
+    const client = new ApiClient(access, this.#timing.credentialsMs)
+    this.#client = client
+    const namespaces = new Set(this.#settings.namespaces)
+    if (this.#settings.ownNamespace) namespaces.add(access.namespace || 'default')
     const wanted: [Resource, ObjectTable<Watched>, string][] = []
-    const { labelSelector, fieldSelector } = this.settings
-    wanted.push([this.role.resource, this.groups, selectorOf(labelSelector, fieldSelector)])
-    for (const [resource, table] of this.joins) wanted.push([resource, table, ''])
+    const { labelSelector, fieldSelector } = this.#settings
+    wanted.push([this.#role.resource, this.#groups, selectorOf(labelSelector, fieldSelector)])
+    for (const [resource, table] of this.#joins) wanted.push([resource, table, ''])
     const watches = wanted.flatMap(([resource, table, selector]) => {
       const isEverywhere = namespaces.size === 0 || !collections[resource].inNamespace
       return [...(isEverywhere ? [''] : namespaces)].map(namespace =>
-        this.watch(client, { resource, namespace, selector }, table),
+        this.#watch(client, { resource, namespace, selector }, table),
       )
     })
     for (const watch of watches) void watch.run()
   }
 
   /** Tries until there is one. */
-  private async findAccess(): Promise<ClusterAccess | undefined> {
-    const stop = this.stopping.signal
-    const { environment = process.env } = this.options
-    const directory = this.options.serviceAccountDirectory ?? serviceAccountDirectory
+  async #findAccess(): Promise<ClusterAccess | undefined> {
+    const stop = this.#stopping.signal
+    const { environment = process.env } = this.#options
+    const directory = this.#options.serviceAccountDirectory ?? serviceAccountDirectory
     while (!stop.aborted) {
-      const kubeconfig = this.settings.kubeconfigFile || usualKubeconfig(environment)
+      const kubeconfig = this.#settings.kubeconfigFile || usualKubeconfig(environment)
       try {
         const access = await findAccess({
           kubeconfig,
@@ -172,26 +174,26 @@ export class KubernetesTargets implements TargetSource {
           serviceAccountDirectory: directory,
           key: 'kubeconfig_file',
         })
-        this.told.report('access', undefined)
+        this.#told.report('access', undefined)
         return access
       } catch (error) {
         const { message: reason, hint } = error as AccessError
         const run = 'run svc in a pod, or set kubeconfig_file'
-        this.told.report('access', { reason, hint: hint || run })
-        await pause(this.timing.backoff.maxMs, stop)
+        this.#told.report('access', { reason, hint: hint || run })
+        await pause(this.#timing.backoff.maxMs, stop)
       }
     }
     return undefined
   }
 
-  private watch(
+  #watch(
     client: ApiClient,
     { resource, namespace, selector }: { resource: Resource; namespace: string; selector: string },
     table: ObjectTable<Watched>,
   ): ResourceWatch {
     const { api } = collections[resource]
     const subject = `${resource} ${namespace}`
-    this.awaited.add(subject)
+    this.#awaited.add(subject)
     const watch = new ResourceWatch({
       client,
       path:
@@ -202,77 +204,78 @@ export class KubernetesTargets implements TargetSource {
       namespace,
       selector,
       keeper: table.keeper(),
-      timing: this.timing,
-      stop: this.stopping.signal,
-      report: fault => this.report(subject, fault),
+      timing: this.#timing,
+      stop: this.#stopping.signal,
+      report: fault => this.#report(subject, fault),
     })
-    this.watches.push(watch)
+    this.#watches.push(watch)
     return watch
   }
 
   /** Undefined: it has listed, and watches. */
-  private report(subject: string, fault: Fault | undefined): void {
-    if (this.stopping.signal.aborted) return
-    this.told.report(subject, fault)
+  #report(subject: string, fault: Fault | undefined): void {
+    if (this.#stopping.signal.aborted) return
+    this.#told.report(subject, fault)
     if (fault !== undefined) return
-    this.awaited.delete(subject)
-    if (this.awaited.size > 0) return
-    if (this.dirty.size > 0) this.schedule()
-    else if (!this.busy) this.told.known()
+    this.#awaited.delete(subject)
+    if (this.#awaited.size > 0) return
+    if (this.#dirty.size > 0) this.#schedule()
+    else if (!this.#busy) this.#told.known()
   }
 
-  private full(resource: Resource): void {
-    this.told.report(`full ${resource}`, {
+  #full(resource: Resource): void {
+    this.#told.report(`full ${resource}`, {
       reason: `more than ${maxObjects} ${resource}; the rest are left out`,
       hint: 'use narrower namespaces and selectors',
     })
   }
 
-  private changedGroup(key: string, before: WatchedGroup | undefined, now: WatchedGroup | undefined): void {
+  #changedGroup(key: string, before: WatchedGroup | undefined, now: WatchedGroup | undefined): void {
     for (const ref of before?.refs ?? []) {
-      const keys = this.byRef.get(ref)
+      const keys = this.#byRef.get(ref)
       keys?.delete(key)
-      if (keys?.size === 0) this.byRef.delete(ref)
+      if (keys?.size === 0) this.#byRef.delete(ref)
     }
     for (const ref of now?.refs ?? []) {
-      const keys = this.byRef.get(ref)
-      if (keys === undefined) this.byRef.set(ref, new Set([key]))
+      const keys = this.#byRef.get(ref)
+      if (keys === undefined) this.#byRef.set(ref, new Set([key]))
       else keys.add(key)
     }
-    this.dirty.add(key)
-    this.schedule()
+    this.#dirty.add(key)
+    this.#schedule()
   }
 
-  private changedRef(ref: string): void {
-    const keys = this.byRef.get(ref)
+  #changedRef(ref: string): void {
+    const keys = this.#byRef.get(ref)
     if (keys === undefined) return
-    for (const key of keys) this.dirty.add(key)
-    this.schedule()
+    for (const key of keys) this.#dirty.add(key)
+    this.#schedule()
   }
 
-  private schedule(): void {
-    if (this.awaited.size > 0 || this.timer !== undefined || this.busy || this.stopping.signal.aborted) return
-    this.timer = setTimeout(() => void this.make(), gatherMs).unref()
+  #schedule(): void {
+    if (this.#awaited.size > 0 || this.#timer !== undefined || this.#busy || this.#stopping.signal.aborted)
+      return
+    this.#timer = setTimeout(() => void this.#make(), gatherMs).unref()
   }
 
   /** Makes groups of what has changed, a little at a time. */
-  private async make(): Promise<void> {
-    this.timer = undefined
-    this.busy = true
+  async #make(): Promise<void> {
+    this.#timer = undefined
+    this.#busy = true
     const turn = new Turn(1)
-    for (const key of this.dirty) {
-      this.dirty.delete(key)
-      this.cut.delete(key)
-      const group = this.groups.get(key)?.group(this.joined)
-      if (group === undefined || group.targets.length === 0) this.told.remove(key)
-      else this.told.put(key, [group])
+    for (const key of this.#dirty) {
+      this.#dirty.delete(key)
+      this.#cut.delete(key)
+      const group = this.#groups.get(key)?.group(this.#joined)
+      if (group === undefined || group.targets.length === 0) this.#told.remove(key)
+      else this.#told.put(key, [group])
       const rest = turn.rest()
       if (rest) await rest
-      if (this.stopping.signal.aborted) return
+      if (this.#stopping.signal.aborted) return
     }
-    this.busy = false
-    this.told.report('cut', tooLarge(this.role.resource, this.cut))
-    this.told.known()
+    this.#busy = false
+    this.#told.report('cut', tooLarge(this.#role.resource, this.#cut))
+    this.#told.known()
   }
 }
 

@@ -35,16 +35,16 @@ export function objectName(object: JsonObject): ObjectName | undefined {
 
 /** Labels of targets made of objects: one text in memory for what many objects share. */
 export class MetaLabels {
-  private readonly interning = new Interning()
-  private readonly names = small(new BoundedMap<string, string>(maxNames))
+  readonly #interning = new Interning()
+  readonly #names = small(new BoundedMap<string, string>(maxNames))
 
   text(text: string): string {
-    return this.interning.text(text)
+    return this.#interning.text(text)
   }
 
   /** Sets a label, unless it would be empty, which is none. */
   set(labels: Map<string, string>, name: string, value: string): void {
-    if (value !== '') labels.set(`${metaPrefix}${name}`, this.interning.text(value))
+    if (value !== '') labels.set(`${metaPrefix}${name}`, this.#interning.text(value))
   }
 
   /** `…_name`, and labels and annotations of an object of this role. */
@@ -60,18 +60,18 @@ export class MetaLabels {
     let left = maxEntries
     for (const [name, value] of Object.entries(objectOf(entries))) {
       if (name.length > maxName || typeof value !== 'string' || left-- <= 0) continue
-      labels.set(this.name(present, name), 'true')
+      labels.set(this.#name(present, name), 'true')
       if (value === '' || value.length > maxValue || name === lastApplied) continue
-      labels.set(this.name(kind, name), this.interning.text(value))
+      labels.set(this.#name(kind, name), this.#interning.text(value))
     }
   }
 
-  private name(kind: string, name: string): string {
+  #name(kind: string, name: string): string {
     const key = `${kind}_${name}`
-    const known = this.names.get(key)
+    const known = this.#names.get(key)
     if (known !== undefined) return known
     const made = `${metaPrefix}${kind}_${labelPart(name)}`
-    this.names.set(key, made)
+    this.#names.set(key, made)
     return made
   }
 }

@@ -20,23 +20,23 @@ interface Seen {
  * names become targets too (Prometheus, kubernetes_sd_config, roles `endpoints` and `endpointslice`).
  */
 export class PodJoin {
-  private readonly joined: Joined
-  private readonly targets: Labels[] = []
-  private readonly seen = new Map<string, Seen>()
-  private labels = 0
+  readonly #joined: Joined
+  readonly #targets: Labels[] = []
+  readonly #seen = new Map<string, Seen>()
+  #labels = 0
 
   constructor(joined: Joined) {
-    this.joined = joined
+    this.#joined = joined
   }
 
   /** There is no room for more. */
   get isFull(): boolean {
-    return this.labels >= maxLabels
+    return this.#labels >= maxLabels
   }
 
   /** Adds the target of an endpoint. `podKey` is '' where it is no pod, `port` undefined where it has none. */
   add(target: Map<string, string>, podKey: string, port: number | undefined): void {
-    const seen = podKey === '' ? undefined : this.see(podKey)
+    const seen = podKey === '' ? undefined : this.#see(podKey)
     if (seen !== undefined) {
       for (const [name, value] of seen.pod.labels) target.set(name, value)
       if (port !== undefined) {
@@ -44,12 +44,12 @@ export class PodJoin {
         for (const each of seen.byNumber.get(port) ?? []) addPort(target, each.container, each.port)
       }
     }
-    this.push(target)
+    this.#push(target)
   }
 
   /** All of them, with those of the ports that were not named. `key` is that of the object. */
   all(key: string): readonly Labels[] {
-    for (const { pod, named } of this.seen.values()) {
+    for (const { pod, named } of this.#seen.values()) {
       if (pod.ip === '') continue
       for (const container of pod.containers)
         for (const port of container.ports) {
@@ -57,22 +57,22 @@ export class PodJoin {
           if (named.has(port.number)) continue
           const target = pod.target(container, port)
           for (const [name, value] of pod.labels) target.set(name, value)
-          this.push(target)
+          this.#push(target)
         }
     }
-    if (this.isFull) this.joined.cut(key)
-    return this.targets
+    if (this.isFull) this.#joined.cut(key)
+    return this.#targets
   }
 
-  private push(target: Labels): void {
-    this.labels += target.size
-    this.targets.push(target)
+  #push(target: Labels): void {
+    this.#labels += target.size
+    this.#targets.push(target)
   }
 
-  private see(podKey: string): Seen | undefined {
-    const known = this.seen.get(podKey)
+  #see(podKey: string): Seen | undefined {
+    const known = this.#seen.get(podKey)
     if (known !== undefined) return known
-    const pod = this.joined.pod(podKey)
+    const pod = this.#joined.pod(podKey)
     if (pod === undefined) return undefined
     const byNumber = new Map<number, { container: PodContainer; port: ContainerPort }[]>()
     for (const container of pod.containers)
@@ -82,7 +82,7 @@ export class PodJoin {
         else if (same.at(-1)!.container !== container) same.push({ container, port })
       }
     const seen = { pod, named: new Set<number>(), byNumber }
-    this.seen.set(podKey, seen)
+    this.#seen.set(podKey, seen)
     return seen
   }
 }

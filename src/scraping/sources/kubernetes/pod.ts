@@ -14,14 +14,14 @@ export class Pod implements WatchedGroup, JoinedPod {
   readonly ip: string
   readonly labels: Labels
   readonly containers: readonly PodContainer[]
-  private readonly node: string
+  readonly #node: string
 
   constructor(object: JsonObject, key: string, namespace: string, meta: MetaLabels, withNode: boolean) {
     const { status, spec } = object
     this.key = key
     this.ip = textOf(objectOf(status).podIP, 45)
-    this.node = meta.text(textOf(objectOf(spec).nodeName, 253))
-    this.refs = withNode && this.node !== '' ? [`nodes ${this.node}`] : []
+    this.#node = meta.text(textOf(objectOf(spec).nodeName, 253))
+    this.refs = withNode && this.#node !== '' ? [`nodes ${this.#node}`] : []
     this.labels = podLabels(object, namespace, meta)
     this.containers = readContainers(object, meta)
   }
@@ -30,7 +30,7 @@ export class Pod implements WatchedGroup, JoinedPod {
     // It has none while it starts, and after it was evicted.
     if (this.ip === '') return undefined
     // Without those of a node they are one map in memory.
-    const node = this.refs.length > 0 ? joined.node(this.node) : undefined
+    const node = this.refs.length > 0 ? joined.node(this.#node) : undefined
     const labels = node === undefined ? this.labels : new Map([...this.labels, ...node])
     const targets: Labels[] = []
     for (const container of this.containers) {
