@@ -2,6 +2,24 @@
 
 export { svcCounter, svcCounters, svcKind, svcMethod, svcProtocol, svcSegment, svcSide, svcSocket, svcThread, svcTlsFunction } from './sock.ts'
 
+/** struct svc_syscall_call: offsets in bytes. */
+export const svcSyscallCall = {
+  size: 48,
+  address: 0,
+  name: 8,
+  time: 16,
+  count: 24,
+  fd: 28,
+  nr: 32,
+  kind: 36,
+  direction: 37,
+  isSocket: 38,
+  told: 39,
+  forTls: 40,
+  pad: 41,
+  padSize: 7,
+} as const
+
 /** struct svc_syscall_key: offsets in bytes. */
 export const svcSyscallKey = {
   size: 8,
@@ -34,27 +52,10 @@ export const svcSyscallConnection = {
   known: 72,
   blocking: 73,
   datagrams: 74,
-  pad: 75,
-  padSize: 5,
+  missed: 75,
+  pad: 76,
+  padSize: 4,
   inside: 80,
-} as const
-
-/** struct svc_syscall_call: offsets in bytes. */
-export const svcSyscallCall = {
-  size: 48,
-  address: 0,
-  name: 8,
-  time: 16,
-  count: 24,
-  fd: 28,
-  nr: 32,
-  kind: 36,
-  direction: 37,
-  isSocket: 38,
-  told: 39,
-  forTls: 40,
-  pad: 41,
-  padSize: 7,
 } as const
 
 /** struct svc_syscall_settings: offsets in bytes. */
