@@ -51,7 +51,7 @@ export class Account {
     this.#lose(reason, items)
   }
 
-  /** Counts items lost before the pipeline. `type`: their signal type, if known. */
+  /** Counts items lost before they enter a batch: they are collected and dropped. `type`: their signal type, if known. */
   miss(reason: string, items: number, type?: SignalTypeName): void {
     this.collected += items
     if (type !== undefined) this.typed(type).items += items

@@ -251,7 +251,7 @@ test('collections in the midst of traffic count everything once', kernel, () =>
 
 test('a counted series that is idle is let go, and counts anew from nothing', kernel, () =>
   capturing({ ringBytes: 4096 }, async (capture, seen) => {
-    const { object } = capture as unknown as { object: BpfObject }
+    const { object } = capture
     const entries = () => {
       const counted = new MapEntries(nativeOrThrow(), object.map('red'))
       for (const _ of counted.counts());

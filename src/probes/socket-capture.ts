@@ -76,7 +76,8 @@ export class SocketCapture implements Capture {
   readonly selfPid: number
   readonly requests: MapHandle
   readonly #native: Native
-  readonly #object: BpfObject
+  /** Its programs and maps. */
+  readonly object: BpfObject
   readonly #sink: CaptureSink
   readonly #clock: WallClock | undefined
   readonly #ring: RingHandle
@@ -118,20 +119,20 @@ export class SocketCapture implements Capture {
     } catch {
       // Only kernels before 5.11 count maps against the limit; they will say so when they refuse one.
     }
-    this.#object = BpfObject.load(native, readFileSync(path), {
+    this.object = BpfObject.load(native, readFileSync(path), {
       name: backend.name,
       prepare: object => this.#prepare(object, options),
     })
     let ring: RingHandle | undefined
     try {
       this.#setClock()
-      this.requests = this.#object.map('requests')
+      this.requests = this.object.map('requests')
       const { bss } = backend.layout
-      const globals = native.mapView(this.#object.map('.bss'))
+      const globals = native.mapView(this.object.map('.bss'))
       this.#globals = globals
       new Uint32Array(globals, bss.protocolsEnabled, 1)[0] = protocolBits(options.protocols)
       this.apply(options)
-      const ringMap = this.#object.map('ring')
+      const ringMap = this.object.map('ring')
       ring = native.ringOpen(ringMap)
       native.ringAbsorb(ring, options.backlogBytes)
       this.#ring = ring
@@ -140,12 +141,12 @@ export class SocketCapture implements Capture {
       // that were opened between it and the attachment.
       this.#bootstrap()
       this.selfPid = new Uint32Array(globals, bss.selfPid, 1)[0]!
-      for (const program of this.#attached) this.#object.attach(program)
+      for (const program of this.#attached) this.object.attach(program)
       this.socketsFound = this.#bootstrap()
       this.#turns = new DrainTurns(() => this.#batch())
     } catch (error) {
       if (ring !== undefined) native.ringClose(ring)
-      this.#object.close()
+      this.object.close()
       throw error
     }
   }
@@ -187,7 +188,7 @@ export class SocketCapture implements Capture {
   collect(): void {
     if (this.#closed) return
     this.#turns.run(collectMs)
-    const map = this.#object.map('red')
+    const map = this.object.map('red')
     const keys = Buffer.alloc(batchEntries * svcRedKey.size)
     const values = Buffer.alloc(batchEntries * map.slotSize)
     const cursor = batchCursor(map)
@@ -203,7 +204,7 @@ export class SocketCapture implements Capture {
   /** What the kernel side counted, over all CPUs. After the end: what it had counted then. */
   counters(): Record<CaptureCounter, number> {
     if (this.#lastCounters !== undefined) return this.#lastCounters
-    const map = this.#object.map('counters')
+    const map = this.object.map('counters')
     const value = Buffer.alloc(map.slotSize)
     this.#native.mapLookup(map, Buffer.alloc(4), value)
     const counters = {} as Record<CaptureCounter, number>
@@ -248,7 +249,7 @@ export class SocketCapture implements Capture {
     if (this.#closed) return
     const key = Buffer.alloc(8)
     key.writeBigUInt64LE(BigInt(connection))
-    this.#native.mapUpdate(this.#object.map('refused'), key, new Uint8Array(1), 0)
+    this.#native.mapUpdate(this.object.map('refused'), key, new Uint8Array(1), 0)
   }
 
   trackRequests(on: boolean): void {
@@ -261,7 +262,7 @@ export class SocketCapture implements Capture {
     const setAttached = (on: boolean) => {
       attached[0] = on ? 1 : 0
     }
-    return new TlsProbes(this.#object, {
+    return new TlsProbes(this.object, {
       ...options,
       programs: oneForAll,
       selfPid: this.selfPid,
@@ -274,7 +275,7 @@ export class SocketCapture implements Capture {
     if (this.#detached) return
     this.#detached = true
     this.#turns.stop()
-    for (const program of this.#attached) this.#object.detach(program)
+    for (const program of this.#attached) this.object.detach(program)
     const endMs = performance.now() + lastMs
     while (this.#batch() !== 0 && performance.now() < endMs);
     this.#skip()
@@ -288,7 +289,7 @@ export class SocketCapture implements Capture {
     this.#lastBacklog = this.backlog
     this.#closed = true
     this.#native.ringClose(this.#ring)
-    this.#object.close()
+    this.object.close()
   }
 
   #prepare(object: ObjectHandle, options: CaptureOptions): void {
@@ -319,9 +320,9 @@ export class SocketCapture implements Capture {
   }
 
   #bootstrap(): number {
-    const link = this.#object.attach(this.backend.bootstrap)
+    const link = this.object.attach(this.backend.bootstrap)
     const { bytes } = readIterator(this.#native, link, iteratorBytes)
-    this.#object.detach(this.backend.bootstrap)
+    this.object.detach(this.backend.bootstrap)
     return bytes.length / svcSocket.size
   }
 

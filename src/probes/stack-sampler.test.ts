@@ -18,7 +18,6 @@ import { after, afterEach, before, test } from 'node:test'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
 import { nativeOrThrow } from '../../test/helpers/native.ts'
 import { soak } from '../../test/helpers/soak.ts'
-import type { BpfObject } from '../kernel/bpf-object.ts'
 import {
   svcFrameSpace,
   svcSampleKind,
@@ -543,7 +542,7 @@ test('the time before sampling began anew is not sampled', { skip }, async () =>
 
 test('a CPU that was away is sampled again', { skip }, async () => {
   const { sampler } = open()
-  const { native } = (sampler as unknown as { object: BpfObject }).object
+  const { native } = sampler.object
   // What becomes of events of a CPU that goes offline: nothing counts any more.
   const disable = 0x2401 // _IO('$', 1)
   const none = new Uint8Array()
@@ -737,7 +736,7 @@ test('where stacks cannot be walked by tables they are told by frame pointers, a
 })
 
 test('an event that is none is an error that names the program', { skip }, () => {
-  const { native, handle } = (open().sampler as unknown as { object: BpfObject }).object
+  const { native, handle } = open().sampler.object
   const attach = (program: string, fd: number) => native.perfEventAttach(handle, program, fd)
   assert.throws(
     () => attach('svc_profile_cpu', 0),

@@ -106,7 +106,8 @@ export class StackSampler {
   /** Milliseconds since the start in which samples were handed on, with what others do of them. */
   busyMs = 0
   readonly #native: Native
-  readonly #object: BpfObject
+  /** Its programs and maps. */
+  readonly object: BpfObject
   readonly #build: Build
   readonly #sink: StackSink
   readonly #globals: DataView
@@ -144,7 +145,7 @@ export class StackSampler {
     this.#native = native
     this.#sink = sink
     const { object, build, degraded } = loadStackObject(native, settings.degraded, settings.requests)
-    this.#object = object
+    this.object = object
     this.#build = build
     this.degraded = degraded
     let ring: RingHandle | undefined
@@ -236,13 +237,13 @@ export class StackSampler {
     if (this.#closed || memory === undefined) return
     const key = Buffer.alloc(4)
     key.writeUInt32LE(pid)
-    this.#native.mapUpdate(this.#object.map('processes'), key, processOf(memory, settings), 0)
+    this.#native.mapUpdate(this.object.map('processes'), key, processOf(memory, settings), 0)
   }
 
   /** All processes with a runtime are told of again. */
   forgetRuntimes(): void {
     if (this.#closed) return
-    const processes = this.#object.map('processes')
+    const processes = this.object.map('processes')
     const key = Buffer.alloc(4)
     this.#memories.forEach((_memory, pid) => {
       key.writeUInt32LE(pid)
@@ -285,7 +286,7 @@ export class StackSampler {
     // Programs that run at this moment may still write to the one that is read: that comes with the call after next.
     this.#globals.setUint32(bss.active, 1 - full, true)
     this.#drainAll()
-    const map = this.#object.map(full === 0 ? 'counts_even' : 'counts_odd')
+    const map = this.object.map(full === 0 ? 'counts_even' : 'counts_odd')
     const cursor = batchCursor(map)
     while (!batchDone(cursor)) {
       const read = this.#native.mapReadBatch(map, cursor, this.#keys, this.#values, true)
@@ -313,7 +314,7 @@ export class StackSampler {
   get mapBytes(): number {
     if (this.#closed) return 0
     return this.#native
-      .objectMaps(this.#object.handle)
+      .objectMaps(this.object.handle)
       .reduce((total, { name }) => total + this.#bytesOf(name), 0)
   }
 
@@ -326,31 +327,31 @@ export class StackSampler {
     for (const kind of eventKinds) this.#events[kind].close()
     this.#native.pollStop(this.#poll)
     this.#native.ringClose(this.#ring)
-    this.#object.close()
+    this.object.close()
   }
 
   readonly #keepMemory = (pid: number, memory: bigint): void => this.#memories.set(pid, memory)
 
   #setOffCpu(wanted: boolean): void {
     if (!wanted) {
-      this.#object.detach(offCpuProgram)
+      this.object.detach(offCpuProgram)
       if (this.#notesWaits && this.#build === 'old') this.#forgetWaits()
       this.#notesWaits = false
-    } else if (!this.#notesWaits && this.degraded === undefined && !this.#object.leftOut.has(offCpuProgram)) {
+    } else if (!this.#notesWaits && this.degraded === undefined && !this.object.leftOut.has(offCpuProgram)) {
       this.#begin(bss.waitsTurn)
-      this.#object.attach(offCpuProgram)
+      this.object.attach(offCpuProgram)
       this.#notesWaits = true
     }
   }
 
   /** Of the table that the old build has: who waits now will not be seen to wake. */
   #forgetWaits(): void {
-    const map = this.#object.map('waits')
+    const map = this.object.map('waits')
     const keys = Buffer.alloc(batchEntries * map.keySize)
     const values = Buffer.alloc(batchEntries * map.slotSize)
     const cursor = batchCursor(map)
     while (!batchDone(cursor)) this.#native.mapReadBatch(map, cursor, keys, values, true)
-    new Uint8Array(this.#native.mapView(this.#object.map('.bss.old'))).fill(0)
+    new Uint8Array(this.#native.mapView(this.object.map('.bss.old'))).fill(0)
   }
 
   /** What the kernel side noted in a turn before counts no more. */
@@ -418,7 +419,7 @@ export class StackSampler {
   /** As the kernel accounts for it (fdinfo, `memlock`). */
   #bytesOf(map: string): number {
     try {
-      const text = readFileSync(`/proc/self/fdinfo/${this.#object.map(map).fd}`, 'latin1')
+      const text = readFileSync(`/proc/self/fdinfo/${this.object.map(map).fd}`, 'latin1')
       return Number(/^memlock:\s*(\d+)/m.exec(text)?.[1] ?? 0)
     } catch {
       return 0 // no /proc: nothing is known then

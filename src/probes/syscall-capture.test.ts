@@ -9,7 +9,6 @@ import { after, afterEach, before, test } from 'node:test'
 import { nativeOrThrow } from '../../test/helpers/native.ts'
 import { SyscallPeer } from '../../test/helpers/syscall-peer.ts'
 import { hasTracefs, withoutTracepoints, withTracefs } from '../../test/helpers/tracefs.ts'
-import type { BpfObject } from '../kernel/bpf-object.ts'
 import { svcProtocol } from '../kernel/gen/syscalls.ts'
 import type { Segment } from '../model/stream.ts'
 import { SyscallCapture, type SyscallCaptureOptions } from './syscall-capture.ts'
@@ -144,13 +143,13 @@ async function move(send: string, receive: string): Promise<void> {
 
 /** The kernel runs these programs no more, as it leaves some out at times since Linux 7. */
 function leaveOut(capture: SyscallCapture, programs: RegExp): void {
-  const { object } = capture as unknown as { readonly object: BpfObject }
+  const { object } = capture
   for (const { name } of object.programs()) if (programs.test(name)) object.detach(name)
 }
 
 /** Other programs that have lost the CPU hold all scratch, or none, as on Linux 7. */
 function holdScratch(capture: SyscallCapture, held: boolean): void {
-  const { object } = capture as unknown as { readonly object: BpfObject }
+  const { object } = capture
   const native = nativeOrThrow()
   const map = object.map('scratch')
   const value = Buffer.alloc(map.slotSize)

@@ -90,7 +90,8 @@ export class SyscallCapture implements Capture {
   /** Tracepoints that this kernel has not got. */
   readonly absent: readonly string[]
   readonly #native: Native
-  readonly #object: BpfObject
+  /** Its programs and maps. */
+  readonly object: BpfObject
   readonly #sink: CaptureSink
   readonly #clock: WallClock | undefined
   readonly #records: Records
@@ -143,7 +144,7 @@ export class SyscallCapture implements Capture {
     this.#owners = perf ? undefined : ringOwners(native)
     const path = findAsset(file)
     if (path === undefined) throw new Error(`BPF object ${file} not found; run tools/setup`)
-    this.#object = BpfObject.load(native, readFileSync(path), {
+    this.object = BpfObject.load(native, readFileSync(path), {
       name: backend.name,
       prepare: object => {
         if (this.#owners) {
@@ -156,14 +157,14 @@ export class SyscallCapture implements Capture {
     let records: Records | undefined
     try {
       this.#setClock()
-      const ring = this.#object.map('ring')
+      const ring = this.object.map('ring')
       records = perf
         ? new PerfRecords(native, ring, options.perfBytes)
         : new RingRecords(native, ring, options.backlogBytes)
       this.#records = records
       this.ringSize = records.size
       const magic = firstMagic + randomInt(2 ** 30)
-      native.mapUpdate(this.#object.map('settings'), words(0), settingsBytes(options, records.size, magic), 0)
+      native.mapUpdate(this.object.map('settings'), words(0), settingsBytes(options, records.size, magic), 0)
       this.apply(options)
       this.absent = this.#attachAll()
       this.selfPid = this.#tellSelf(magic)
@@ -173,7 +174,7 @@ export class SyscallCapture implements Capture {
       if (records.fd !== undefined) this.#poll = native.pollStart(records.fd, () => this.drain())
     } catch (error) {
       records?.close()
-      this.#object.close()
+      this.object.close()
       throw error
     }
   }
@@ -224,7 +225,7 @@ export class SyscallCapture implements Capture {
   /** What the kernel side counted, over all CPUs. After the end: what it had counted then. */
   counters(): Record<CaptureCounter, number> {
     if (this.#lastCounters !== undefined) return this.#lastCounters
-    const counters = kernelCounters(this.#native, this.#object)
+    const counters = kernelCounters(this.#native, this.object)
     counters.segments_lost += this.#unread
     for (const { lost } of this.perfBuffers) counters.segments_lost += lost
     counters.sockets_found = this.socketsFound
@@ -237,7 +238,7 @@ export class SyscallCapture implements Capture {
     for (const port of rules.includePorts) wanted[port >>> 5]! &= ~(1 << (port & 31))
     for (const port of rules.excludePorts) wanted[port >>> 5]! |= 1 << (port & 31)
     wanted[0]! &= ~1 // connections whose port is not known yet
-    const map = this.#object.map('ports')
+    const map = this.object.map('ports')
     for (const [index, bits] of wanted.entries()) {
       if (this.#ports[index] === bits) continue
       this.#ports[index] = bits
@@ -252,14 +253,14 @@ export class SyscallCapture implements Capture {
     if (!this.#isOpen(connection)) return
     const entry = this.#entry
     entry[svcSyscallConnection.state] = svcSyscallState.indexOf('off')
-    this.#native.mapUpdate(this.#object.map('connections'), this.#key, entry, 0)
+    this.#native.mapUpdate(this.object.map('connections'), this.#key, entry, 0)
   }
 
   tls(options: TlsOptions): TlsProbes {
     const { selfPid } = this
     const owners = this.#owners
     if (owners === undefined) throw new Error('this kernel has no BPF ring buffer (since Linux 5.8)')
-    const { object, probes } = openSyscallTls(this.#object, { ...options, selfPid, owners })
+    const { object, probes } = openSyscallTls(this.object, { ...options, selfPid, owners })
     this.#inside = object
     return probes
   }
@@ -270,7 +271,7 @@ export class SyscallCapture implements Capture {
     this.#detached = true
     this.#turns.stop()
     if (this.#poll !== undefined) this.#native.pollStop(this.#poll)
-    for (const program of this.#attached) this.#object.detach(program)
+    for (const program of this.#attached) this.object.detach(program)
     const endMs = performance.now() + lastMs
     // What waits for others is kept once, so that the second look takes it.
     for (let looks = 0; looks < 2 || (this.#records.more && performance.now() < endMs); looks++)
@@ -286,7 +287,7 @@ export class SyscallCapture implements Capture {
     this.#closed = true
     this.#records.close()
     this.#inside?.close()
-    this.#object.close()
+    this.object.close()
   }
 
   /** Hands on the next records, as `DrainTurns` wants it. */
@@ -302,14 +303,14 @@ export class SyscallCapture implements Capture {
     const key = this.#key
     key.writeUInt32LE(pidOf(connection), 0)
     key.writeUInt32LE(fdOf(connection), 4)
-    const found = this.#native.mapLookup(this.#object.map('connections'), key, entry)
+    const found = this.#native.mapLookup(this.object.map('connections'), key, entry)
     return found && u64(entry, svcSyscallConnection.id) === connection
   }
 
   /** Attaches each program whose tracepoint is there. Returns the others' tracepoints. */
   #attachAll(): string[] {
     const absent: string[] = []
-    for (const { name, section, autoload } of this.#object.programs()) {
+    for (const { name, section, autoload } of this.object.programs()) {
       if (!autoload) continue
       const tracepoint = section.replace(/^tracepoint\/?/, '')
       if (tracepoint === '') continue // a stage of others
@@ -317,7 +318,7 @@ export class SyscallCapture implements Capture {
         absent.push(tracepoint)
         continue
       }
-      this.#object.attach(name)
+      this.object.attach(name)
       this.#attached.push(name)
     }
     return absent
@@ -331,13 +332,13 @@ export class SyscallCapture implements Capture {
       // It is not open.
     }
     const settings = Buffer.alloc(svcSyscallSettings.size)
-    this.#native.mapLookup(this.#object.map('settings'), words(0), settings)
+    this.#native.mapLookup(this.object.map('settings'), words(0), settings)
     return settings.readUInt32LE(svcSyscallSettings.selfPid) || process.pid
   }
 
   *#bootstrap(): Generator<void> {
-    const connections = this.#object.map('connections')
-    const calls = this.#object.map('calls')
+    const connections = this.object.map('connections')
+    const calls = this.object.map('calls')
     const processes = new Set<number>()
     yield* this.#sockets.forEach((pid, fd, socket, side) => {
       if (pid === process.pid) return
