@@ -7,9 +7,9 @@
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { GpuSource } from '../src/gpu/gpu-source.ts'
+import type { Metric } from '../src/foundation/model/metric.ts'
 import { loadNative, Unsupported } from '../src/kernel/native.ts'
-import type { Metric } from '../src/model/metric.ts'
+import { GpuSource } from '../src/signals/metrics/gpu/gpu-source.ts'
 import { report, skip } from './lib/figures.ts'
 
 const rounds = 20

@@ -3,12 +3,12 @@
  *
  * at most: 2 min
  */
-import { CapturedHead, Connection } from '../src/model/connection.ts'
-import { hostOwner, resource } from '../src/model/resource.ts'
-import { Operation } from '../src/model/stream.ts'
-import { protocols } from '../src/protocols/index.ts'
-import { RedTable } from '../src/tracing/red.ts'
-import { Routes } from '../src/tracing/routes.ts'
+import { CapturedHead, Connection } from '../src/foundation/model/connection.ts'
+import { hostOwner, resource } from '../src/foundation/model/resource.ts'
+import { Operation } from '../src/foundation/model/stream.ts'
+import { protocols } from '../src/signals/traces/protocols/index.ts'
+import { RedTable } from '../src/signals/traces/tracing/red.ts'
+import { Routes } from '../src/signals/traces/tracing/routes.ts'
 import { report } from './lib/figures.ts'
 
 const routes = new Routes({ patterns: [], unmatched: 'heuristic', maxSegmentCardinality: 10 })

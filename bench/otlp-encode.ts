@@ -5,14 +5,14 @@
  * at most: 2 min
  */
 import { ProtobufTraceSerializer } from '@opentelemetry/otlp-transformer'
-import { metricEncoding } from '../src/exporters/otlp/encode-metric.ts'
-import { traceEncoding } from '../src/exporters/otlp/encode-trace.ts'
-import { metricTemplate } from '../src/exporters/otlp/metric-template.ts'
-import { RequestBuilder } from '../src/exporters/otlp/request.ts'
-import { Attributes } from '../src/model/attributes.ts'
-import type { PlacedMetric } from '../src/model/prepared-metric.ts'
-import { resource, type Scope, schemaUrl } from '../src/model/resource.ts'
-import { Span, SpanKind } from '../src/model/span.ts'
+import { Attributes } from '../src/foundation/model/attributes.ts'
+import type { PlacedMetric } from '../src/foundation/model/prepared-metric.ts'
+import { resource, type Scope, schemaUrl } from '../src/foundation/model/resource.ts'
+import { Span, SpanKind } from '../src/foundation/model/span.ts'
+import { metricEncoding } from '../src/pipeline/exporters/otlp/encode-metric.ts'
+import { traceEncoding } from '../src/pipeline/exporters/otlp/encode-trace.ts'
+import { metricTemplate } from '../src/pipeline/exporters/otlp/metric-template.ts'
+import { RequestBuilder } from '../src/pipeline/exporters/otlp/request.ts'
 import { report } from './lib/figures.ts'
 
 const spansPerRequest = 6000

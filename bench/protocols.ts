@@ -4,10 +4,10 @@
  *
  * at most: 3 min
  */
-import { Segment } from '../src/model/stream.ts'
-import { protocols } from '../src/protocols/index.ts'
-import type { OperationSink } from '../src/tracing/operation-pool.ts'
-import { Streams } from '../src/tracing/streams.ts'
+import { Segment } from '../src/foundation/model/stream.ts'
+import { protocols } from '../src/signals/traces/protocols/index.ts'
+import type { OperationSink } from '../src/signals/traces/tracing/operation-pool.ts'
+import { Streams } from '../src/signals/traces/tracing/streams.ts'
 import { report } from './lib/figures.ts'
 
 type Say = readonly [from: 'client' | 'server', bytes: Buffer]

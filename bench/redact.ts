@@ -3,12 +3,12 @@
  *
  * at most: 2 min
  */
-import { LogRecord } from '../src/model/log.ts'
-import { resource } from '../src/model/resource.ts'
-import type { Stage } from '../src/processors/processor.ts'
-import { type RuleType, redaction } from '../src/processors/redact/settings.ts'
-import { redact } from '../src/processors/redact.ts'
-import { build } from '../src/schema/tree.ts'
+import { LogRecord } from '../src/foundation/model/log.ts'
+import { resource } from '../src/foundation/model/resource.ts'
+import { build } from '../src/foundation/schema/tree.ts'
+import type { Stage } from '../src/pipeline/processors/processor.ts'
+import { type RuleType, redaction } from '../src/pipeline/processors/redact/settings.ts'
+import { redact } from '../src/pipeline/processors/redact.ts'
 import { report } from './lib/figures.ts'
 
 const lineBytes = 217

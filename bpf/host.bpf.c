@@ -7,7 +7,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 
 /* Upper bounds of the buckets in microseconds; one bucket more counts what is above. */
-const volatile u64 rtt_bounds[14] = {}; /* set before the load, see src/collectors/ebpf.ts */
+const volatile u64 rtt_bounds[14] = {}; /* set before the load, see src/signals/metrics/collectors/ebpf.ts */
 u64 rtt_buckets[15];
 u64 rtt_sum;
 u64 retransmits;

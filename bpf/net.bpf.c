@@ -16,7 +16,7 @@ const enum svc_net_failure *unused_failure __attribute__((unused));
 
 enum { ECONNRESET = 104, ETIMEDOUT = 110, ECONNREFUSED = 111, EHOSTUNREACH = 113, ENETUNREACH = 101, ECANCELED = 125 };
 
-/* Set before the load, upper bounds of the buckets; one bucket more counts what is above. See src/probes/network.ts. */
+/* Set before the load, upper bounds of the buckets; one bucket more counts what is above. See src/signals/capture/network.ts. */
 const volatile u64 connect_bounds_ns[SVC_NET_BUCKETS - 1] = {};
 const volatile u64 rtt_bounds_us[SVC_NET_BUCKETS - 1] = {};
 static const struct svc_net_pair zero_pair;

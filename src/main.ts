@@ -1,10 +1,10 @@
-import { helpText, parseArguments } from './cli/arguments.ts'
-import { commands } from './cli/index.ts'
-import { ignoreBrokenPipes, print, say } from './cli/terminal.ts'
-import { printVersion } from './cli/version.ts'
-import { smallPool } from './lib/buffer-pool.ts'
-import { errorText } from './lib/logger.ts'
-import { ExitCode, StartError } from './lib/start-error.ts'
+import { smallPool } from './foundation/lib/buffer-pool.ts'
+import { errorText } from './foundation/lib/logger.ts'
+import { ExitCode, StartError } from './foundation/lib/start-error.ts'
+import { helpText, parseArguments } from './program/cli/arguments.ts'
+import { commands } from './program/cli/index.ts'
+import { ignoreBrokenPipes, print, say } from './program/cli/terminal.ts'
+import { printVersion } from './program/cli/version.ts'
 
 async function main(argv: readonly string[]): Promise<ExitCode> {
   const line = parseArguments(argv, commands)
@@ -25,7 +25,7 @@ async function main(argv: readonly string[]): Promise<ExitCode> {
   }
   const file = args.value('validate-config')
   if (file === undefined) return command.run(args)
-  return (await import('./cli/validate-file.ts')).validateFile(args, file)
+  return (await import('./program/cli/validate-file.ts')).validateFile(args, file)
 }
 
 smallPool()

@@ -16,20 +16,21 @@ const sound: Tree = {
   'docs/develop/words.md':
     '## Refused words\n\n| refused | instead |\n|---|---|\n| tell, told | report |\n| by itself | automatically |\n',
   'budgets.json': '{"lines":{"source":10,"test":20,"tool":5},"dependencies":1}',
-  'package.json': '{"dependencies":{"yaml":"2"},"exports":{"./events":"./src/lib/events.ts"}}',
+  'package.json': '{"dependencies":{"yaml":"2"},"exports":{"./events":"./src/foundation/lib/events.ts"}}',
   'src/main.ts': "import './agent.ts'\n",
-  'src/agent.ts':
+  'src/program/agent.ts':
     "import { http1 } from './protocols/index.ts'\nimport './config/load.ts'\nimport './exporters/otlp-grpc.ts'\n",
-  'src/api/types.ts': "import type { Span } from '../model/span.ts'\n",
+  'src/view/api/types.ts': "import type { Span } from '../model/span.ts'\n",
   'src/config/load.ts': "import { parse } from 'yaml'\nimport { readFileSync } from 'node:fs'\n",
-  'src/exporters/otlp-grpc.ts': "import { encode } from './otlp/encode.ts'\nimport http2 from 'node:http2'\n",
-  'src/exporters/otlp/encode.ts': "import type { Span } from '../../model/span.ts'\n",
-  'src/lib/events.ts': 'export const events = 1\n',
-  'src/model/span.ts': 'export interface Span {}\n',
-  'src/protocols/http1.ts': "import { head } from './_shared.ts'\n",
-  'src/protocols/_shared.ts': 'export const head = 1\n',
-  'src/protocols/index.ts': "export { http1 } from './http1.ts'\n",
-  'src/protocols/http1.test.ts': "import { spawn } from 'node:child_process'\n// TODO\n",
+  'src/pipeline/exporters/otlp-grpc.ts':
+    "import { encode } from './otlp/encode.ts'\nimport http2 from 'node:http2'\n",
+  'src/pipeline/exporters/otlp/encode.ts': "import type { Span } from '../../model/span.ts'\n",
+  'src/foundation/lib/events.ts': 'export const events = 1\n',
+  'src/foundation/model/span.ts': 'export interface Span {}\n',
+  'src/signals/traces/protocols/http1.ts': "import { head } from './_shared.ts'\n",
+  'src/signals/traces/protocols/_shared.ts': 'export const head = 1\n',
+  'src/signals/traces/protocols/index.ts': "export { http1 } from './http1.ts'\n",
+  'src/signals/traces/protocols/http1.test.ts': "import { spawn } from 'node:child_process'\n// TODO\n",
 }
 
 /** Calls `use` with a checkout that holds the sound tree and, over it, `changes`. */
@@ -64,11 +65,11 @@ test('a sound tree has no fault', () => check({}))
 
 test('an area imports only what its row names, values and types alike', () => {
   check(
-    { 'src/model/span.ts': "import { a } from '../config/load.ts'\n" },
+    { 'src/foundation/model/span.ts': "import { a } from '../config/load.ts'\n" },
     /^src\/model\/span\.ts:1: layers: "\.\.\/config\/load\.ts": model may import model, lib$/,
   )
   check(
-    { 'src/lib/events.ts': "\nexport type {\n  Span,\n} from '../model/span.ts'\n" },
+    { 'src/foundation/lib/events.ts': "\nexport type {\n  Span,\n} from '../model/span.ts'\n" },
     /^src\/lib\/events\.ts:2: layers: "\.\.\/model\/span\.ts"/,
   )
   check(
@@ -76,21 +77,24 @@ test('an area imports only what its row names, values and types alike', () => {
     /^src\/config\/load\.ts:1: layers: "\.\.\/agent\.ts"/,
     /cycles: src\/agent\.ts → src\/config\/load\.ts → src\/agent\.ts/,
   )
-  check({ 'src/lib/events.ts': "import data from '../../package.json'\n" }, /events\.ts:1: layers: /)
+  check(
+    { 'src/foundation/lib/events.ts': "import data from '../../package.json'\n" },
+    /events\.ts:1: layers: /,
+  )
 })
 
 test('the page shares with src what both agree on, and imports packages that are bundled', () => {
   const page = {
     'package.json': '{"dependencies":{"yaml":"2"},"devDependencies":{"preact":"11"}}',
     'src/main.ts': "import './agent.ts'\nimport './lib/events.ts'\nimport './api/ui/documents.ts'\n",
-    'src/api/ui/documents.ts': '',
+    'src/view/api/ui/documents.ts': '',
     'ui/main.tsx':
       "import { render } from 'preact'\nimport './theme.css'\nconst page = import('./page.tsx')\n",
-    'ui/page.tsx': "import type { Line } from '../src/api/ui/documents.ts'\n",
+    'ui/page.tsx': "import type { Line } from '../src/view/api/ui/documents.ts'\n",
   }
   check(page)
   check(
-    { ...page, 'ui/page.tsx': "import { events } from '../src/lib/events.ts'\nimport 'yaml'\n" },
+    { ...page, 'ui/page.tsx': "import { events } from '../src/foundation/lib/events.ts'\nimport 'yaml'\n" },
     /^ui\/page\.tsx:1: layers: /,
     /^ui\/page\.tsx:2: packages: /,
   )
@@ -106,24 +110,27 @@ test('an area that the table does not know is a fault', () => {
 
 test('a source file does not import a test, its own area included', () => {
   check(
-    { 'src/protocols/http1.ts': "import './_shared.ts'\nimport './http1.test.ts'\n" },
+    { 'src/signals/traces/protocols/http1.ts': "import './_shared.ts'\nimport './http1.test.ts'\n" },
     /^src\/protocols\/http1\.ts:2: layers: "\.\/http1\.test\.ts": a source file does not import a test/,
   )
 })
 
 test('pure areas import nothing of Node, with or without its prefix, however it is written', () => {
   const banned = /^src\/protocols\/_shared\.ts:1: bans: "(node:)?buffer": this area is pure/
-  check({ 'src/protocols/_shared.ts': "import { Buffer } from 'node:buffer'\n" }, banned)
-  check({ 'src/protocols/_shared.ts': "import { Buffer } from 'buffer'\n" }, banned)
-  check({ 'src/protocols/_shared.ts': "const b = process.getBuiltinModule('node:buffer')\n" }, banned)
-  check({ 'src/model/span.ts': "import 'node:fs'\n" }, /^src\/model\/span\.ts:1: bans: "node:fs"/)
+  check({ 'src/signals/traces/protocols/_shared.ts': "import { Buffer } from 'node:buffer'\n" }, banned)
+  check({ 'src/signals/traces/protocols/_shared.ts': "import { Buffer } from 'buffer'\n" }, banned)
+  check(
+    { 'src/signals/traces/protocols/_shared.ts': "const b = process.getBuiltinModule('node:buffer')\n" },
+    banned,
+  )
+  check({ 'src/foundation/model/span.ts': "import 'node:fs'\n" }, /^src\/model\/span\.ts:1: bans: "node:fs"/)
 })
 
 test('a processor does not reach files or the network', () => {
   check(
     {
-      'src/agent.ts': `${sound['src/agent.ts']}import './processors/redact.ts'\n`,
-      'src/processors/redact.ts':
+      'src/program/agent.ts': `${sound['src/program/agent.ts']}import './processors/redact.ts'\n`,
+      'src/pipeline/processors/redact.ts':
         "import { createHash } from 'node:crypto'\nimport fs from 'node:fs/promises'\n",
     },
     /^src\/processors\/redact\.ts:2: bans: "node:fs\/promises"/,
@@ -143,27 +150,32 @@ test('only src/kernel/child.ts spawns', () => {
 test('a unit, which is what the list of its area names, does not import another', () => {
   check(
     {
-      'src/protocols/redis.ts': "import './http1.ts'\n",
-      'src/protocols/index.ts': "import { http1 } from './http1.ts'\nimport { redis } from './redis.ts'\n",
+      'src/signals/traces/protocols/redis.ts': "import './http1.ts'\n",
+      'src/signals/traces/protocols/index.ts':
+        "import { http1 } from './http1.ts'\nimport { redis } from './redis.ts'\n",
     },
     /^src\/protocols\/redis\.ts:1: units: "\.\/http1\.ts"/,
   )
   check({
-    'src/protocols/redis.ts': "import './framing.ts'\n",
-    'src/protocols/framing.ts': '',
-    'src/protocols/http1.ts': "import './framing.ts'\nimport './_shared.ts'\n",
-    'src/protocols/index.ts': "import { http1 } from './http1.ts'\nimport { redis } from './redis.ts'\n",
+    'src/signals/traces/protocols/redis.ts': "import './framing.ts'\n",
+    'src/signals/traces/protocols/framing.ts': '',
+    'src/signals/traces/protocols/http1.ts': "import './framing.ts'\nimport './_shared.ts'\n",
+    'src/signals/traces/protocols/index.ts':
+      "import { http1 } from './http1.ts'\nimport { redis } from './redis.ts'\n",
   })
 })
 
 test('in an area without a list each file is a unit, but not what is in folders or _shared.ts', () => {
   check(
-    { 'src/exporters/otlp/encode.ts': "import '../stdout.ts'\n", 'src/exporters/stdout.ts': '' },
+    {
+      'src/pipeline/exporters/otlp/encode.ts': "import '../stdout.ts'\n",
+      'src/pipeline/exporters/stdout.ts': '',
+    },
     /^src\/exporters\/otlp\/encode\.ts:1: units: "\.\.\/stdout\.ts"/,
   )
   check({
-    'src/exporters/otlp/encode.ts': "import '../_shared.ts'\n",
-    'src/exporters/_shared.ts': '',
+    'src/pipeline/exporters/otlp/encode.ts': "import '../_shared.ts'\n",
+    'src/pipeline/exporters/_shared.ts': '',
   })
 })
 
@@ -172,16 +184,20 @@ test('units may stand in a folder of an area, whose other files they share', () 
   const index =
     "import { dns } from './dns.ts'\nimport { file } from './file.ts'\nimport '../scrape-job.ts'\n"
   const shared = {
-    'src/agent.ts': `${sound['src/agent.ts']}import './scraping/sources/index.ts'\n`,
-    'src/scraping/sources/index.ts': index,
-    'src/scraping/scrape-job.ts': '',
+    'src/program/agent.ts': `${sound['src/program/agent.ts']}import './scraping/sources/index.ts'\n`,
+    'src/signals/metrics/scraping/sources/index.ts': index,
+    'src/signals/metrics/scraping/scrape-job.ts': '',
   }
-  check({ ...shared, 'src/scraping/sources/dns.ts': source, 'src/scraping/sources/file.ts': source })
+  check({
+    ...shared,
+    'src/signals/metrics/scraping/sources/dns.ts': source,
+    'src/signals/metrics/scraping/sources/file.ts': source,
+  })
   check(
     {
       ...shared,
-      'src/scraping/sources/dns.ts': "import './file.ts'\n",
-      'src/scraping/sources/file.ts': source,
+      'src/signals/metrics/scraping/sources/dns.ts': "import './file.ts'\n",
+      'src/signals/metrics/scraping/sources/file.ts': source,
     },
     /^src\/scraping\/sources\/dns\.ts:1: units: "\.\/file\.ts"/,
   )
@@ -194,7 +210,7 @@ test('a package comes from the dependencies, not from what only development has'
   )
   check({ 'src/config/load.ts': "import x from 'yaml-extra'\n" }, /load\.ts:1: packages: "yaml-extra"/)
   check(
-    { 'package.json': '{"dependencies":{"yaml":"2","ms":"2"},"exports":"./src/lib/events.ts"}' },
+    { 'package.json': '{"dependencies":{"yaml":"2","ms":"2"},"exports":"./src/foundation/lib/events.ts"}' },
     /^package\.json:1: dependencies: 2/,
   )
 })
@@ -202,9 +218,9 @@ test('a package comes from the dependencies, not from what only development has'
 test('a cycle is found among types too, once', () => {
   check(
     {
-      'src/lib/events.ts': "import type { B } from './b.ts'\n",
-      'src/lib/b.ts': "import { c } from './c.ts'\n",
-      'src/lib/c.ts': "import { events } from './events.ts'\n",
+      'src/foundation/lib/events.ts': "import type { B } from './b.ts'\n",
+      'src/foundation/lib/b.ts': "import { c } from './c.ts'\n",
+      'src/foundation/lib/c.ts': "import { events } from './events.ts'\n",
     },
     /^src\/lib\/events\.ts:1: cycles: src\/lib\/events\.ts → src\/lib\/b\.ts → src\/lib\/c\.ts → src\/lib\/events\.ts$/,
   )
@@ -213,9 +229,9 @@ test('a cycle is found among types too, once', () => {
 test('a file that nothing reaches is a fault, also when a test or another such file imports it', () => {
   check(
     {
-      'src/lib/lost.ts': "import './lost-too.ts'\n",
-      'src/lib/lost-too.ts': '',
-      'src/lib/lost.test.ts': "import './lost.ts'\n",
+      'src/foundation/lib/lost.ts': "import './lost-too.ts'\n",
+      'src/foundation/lib/lost-too.ts': '',
+      'src/foundation/lib/lost.test.ts': "import './lost.ts'\n",
     },
     /^src\/lib\/lost\.ts:1: reach: /,
     /^src\/lib\/lost-too\.ts:1: reach: /,
@@ -224,40 +240,47 @@ test('a file that nothing reaches is a fault, also when a test or another such f
 
 test('files keep to the lines of budgets.json, generated and foreign ones are free', () => {
   const lines = (n: number) => '//\n'.repeat(n)
-  check({ 'src/lib/events.ts': lines(10), 'test/a.test.ts': lines(20), 'tools/a.ts': lines(5) })
-  check({ 'src/lib/events.ts': lines(11) }, /^src\/lib\/events\.ts:1: lines: 11, the limit is 10/)
+  check({ 'src/foundation/lib/events.ts': lines(10), 'test/a.test.ts': lines(20), 'tools/a.ts': lines(5) })
+  check({ 'src/foundation/lib/events.ts': lines(11) }, /^src\/lib\/events\.ts:1: lines: 11, the limit is 10/)
   check({ 'bpf/sock.bpf.c': lines(11) }, /^bpf\/sock\.bpf\.c:1: lines: 11/)
-  check({ 'src/lib/events.test.ts': lines(21) }, /^src\/lib\/events\.test\.ts:1: lines: 21, the limit is 20/)
+  check(
+    { 'src/foundation/lib/events.test.ts': lines(21) },
+    /^src\/lib\/events\.test\.ts:1: lines: 21, the limit is 20/,
+  )
   check({ 'tools/a.ts': lines(6) }, /^tools\/a\.ts:1: lines: 6, the limit is 5/)
   check({ 'test/fixtures/a.c': lines(50), 'dist/a.c': lines(50) })
 })
 
 test('a map or interner whose bytes nobody counts is refused', () => {
   check(
-    { 'src/protocols/http1.ts': "import './_shared.ts'\nconst words = new Interner({ slots: 8 })\n" },
+    {
+      'src/signals/traces/protocols/http1.ts':
+        "import './_shared.ts'\nconst words = new Interner({ slots: 8 })\n",
+    },
     /^src\/protocols\/http1\.ts:2: memory: "new Interner"/,
   )
   check({
-    'src/protocols/http1.ts': "import { head } from './_shared.ts'\nsmall(\n  new BoundedMap(1),\n)\n",
+    'src/signals/traces/protocols/http1.ts':
+      "import { head } from './_shared.ts'\nsmall(\n  new BoundedMap(1),\n)\n",
   })
 })
 
 test('private members have names with #', () => {
   check(
-    { 'src/lib/events.ts': 'class A {\n  private a = 1\n}\n' },
+    { 'src/foundation/lib/events.ts': 'class A {\n  private a = 1\n}\n' },
     /^src\/lib\/events\.ts:2: private: " {2}private ": write #name/,
   )
-  check({ 'src/lib/events.ts': 'class A {\n  #a = 1\n  private constructor() {}\n}\n' })
+  check({ 'src/foundation/lib/events.ts': 'class A {\n  #a = 1\n  private constructor() {}\n}\n' })
 })
 
 test('words of unfinished work are refused in code, with their line, and free elsewhere', () => {
   check(
-    { 'src/lib/events.ts': '\n// Not implemented\n' },
+    { 'src/foundation/lib/events.ts': '\n// Not implemented\n' },
     /^src\/lib\/events\.ts:2: words: "Not implemented"/,
   )
   check({ 'bpf/sock.bpf.c': '/* FIXME */\n' }, /^bpf\/sock\.bpf\.c:1: words: "FIXME"/)
   check({ 'native/addon.c': '/* works for now */\n' }, /^native\/addon\.c:1: words: "for now"/)
-  check({ 'docs/a.md': 'TODO\n', 'src/lib/events.ts': '// todos, before nowhere\n' })
+  check({ 'docs/a.md': 'TODO\n', 'src/foundation/lib/events.ts': '// todos, before nowhere\n' })
 })
 
 test('refused words are found in pages, and in code in texts of several words alone', () => {
@@ -273,8 +296,8 @@ test('refused words are found in pages, and in code in texts of several words al
   check({ 'README.md': 'Retold, `told`, told-by.ts, --told\n' })
   check({
     'docs/reference/metrics.md': 'It tells, and told.\n',
-    'src/agent.ts': `${sound['src/agent.ts']}import './collectors/told.ts'\n`,
-    'src/collectors/told.ts': "export const a = 'I told you'\n",
+    'src/program/agent.ts': `${sound['src/program/agent.ts']}import './collectors/told.ts'\n`,
+    'src/signals/metrics/collectors/told.ts': "export const a = 'I told you'\n",
   })
   check({ 'bench/a.md': 'Fine.\n' }, /^bench\/a\.md:1: english: in no list of tools\/refused-words\.ts/)
   check(
@@ -294,8 +317,11 @@ test('the list of refused words is read from its section', () => {
 })
 
 test('the global fetch is refused, a method of that name is not', () => {
-  check({ 'src/lib/events.ts': 'await fetch(url)\n' }, /^src\/lib\/events\.ts:1: globals: "fetch\("/)
-  check({ 'src/lib/events.ts': 'await target.fetch(url)\n' })
+  check(
+    { 'src/foundation/lib/events.ts': 'await fetch(url)\n' },
+    /^src\/lib\/events\.ts:1: globals: "fetch\("/,
+  )
+  check({ 'src/foundation/lib/events.ts': 'await target.fetch(url)\n' })
 })
 
 test('paths of one machine and hosts of registries are refused in every file', () => {
@@ -318,7 +344,7 @@ test('the command prints the faults and exits 1, or says nothing and exits 0', (
     const { status, stdout, stderr } = run(root)
     assert.deepEqual({ status, stdout, stderr }, { status: 0, stdout: '', stderr: '' })
   })
-  withTree({ 'src/lib/lost.ts': '' }, root => {
+  withTree({ 'src/foundation/lib/lost.ts': '' }, root => {
     const { status, stderr } = run(root)
     assert.equal(status, 1)
     assert.match(stderr, /^src\/lib\/lost\.ts:1: reach: /)

@@ -8,10 +8,10 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { cpu } from '../src/collectors/cpu.ts'
-import { boundsOf } from '../src/exposition/bounds.ts'
-import { describe } from '../src/exposition/description.ts'
-import { Page } from '../src/exposition/page.ts'
+import { cpu } from '../src/signals/metrics/collectors/cpu.ts'
+import { boundsOf } from '../src/signals/metrics/exposition/bounds.ts'
+import { describe } from '../src/signals/metrics/exposition/description.ts'
+import { Page } from '../src/signals/metrics/exposition/page.ts'
 import { without } from '../tools/check-contract.ts'
 import { requiredFacts } from '../tools/contract/facts.ts'
 import { unreadKeys } from '../tools/contract/key-reads.ts'
@@ -37,7 +37,7 @@ function treeOf(t: TestContext, files: Readonly<Record<string, string>>): string
       },
       include: ['src'],
     }),
-    'src/schema/tree.ts': `
+    'src/foundation/schema/tree.ts': `
       export interface Key<T> { readonly default: T }
       export interface Branch<K extends Keys = Keys> { readonly keys: K }
       export interface Keys { readonly [name: string]: Key<unknown> | Branch }

@@ -3,18 +3,18 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { test } from 'node:test'
-import { table } from '../src/cli/doctor/table.ts'
-import { commands } from '../src/cli/index.ts'
-import { beyond, collectors } from '../src/collectors/index.ts'
 import { schema } from '../src/config/schema.ts'
-import { clouds } from '../src/discovery/index.ts'
+import { type Branch, isBranch } from '../src/foundation/schema/tree.ts'
+import { clouds } from '../src/identity/discovery/index.ts'
 import { groups } from '../src/kernel/need.ts'
 import { needs } from '../src/kernel/needs.ts'
-import { backends } from '../src/probes/index.ts'
-import { processors } from '../src/processors/index.ts'
-import { protocols } from '../src/protocols/index.ts'
-import { type Branch, isBranch } from '../src/schema/tree.ts'
-import { runtimes } from '../src/unwinders/index.ts'
+import { processors } from '../src/pipeline/processors/index.ts'
+import { commands } from '../src/program/cli/index.ts'
+import { table } from '../src/program/doctor/table.ts'
+import { backends } from '../src/signals/capture/index.ts'
+import { beyond, collectors } from '../src/signals/metrics/collectors/index.ts'
+import { runtimes } from '../src/signals/profiles/unwinders/index.ts'
+import { protocols } from '../src/signals/traces/protocols/index.ts'
 
 const root = dirname(import.meta.dirname)
 
@@ -26,20 +26,20 @@ interface Named {
 
 /** Every list of units that there is, by the file that holds it. */
 const lists: Readonly<Record<string, readonly Named[]>> = {
-  'src/protocols/index.ts': protocols,
-  'src/probes/index.ts': backends,
-  'src/cli/index.ts': commands,
-  'src/collectors/index.ts': [...collectors, ...beyond],
-  'src/processors/index.ts': processors,
-  'src/unwinders/index.ts': runtimes,
-  'src/discovery/index.ts': clouds,
+  'src/signals/traces/protocols/index.ts': protocols,
+  'src/signals/capture/index.ts': backends,
+  'src/program/cli/index.ts': commands,
+  'src/signals/metrics/collectors/index.ts': [...collectors, ...beyond],
+  'src/pipeline/processors/index.ts': processors,
+  'src/signals/profiles/unwinders/index.ts': runtimes,
+  'src/identity/discovery/index.ts': clouds,
 }
 
 /** Commands, collectors and processors are listed in help texts and tables, without full stops. */
 const isSentence: Readonly<Record<string, RegExp>> = {
-  'src/cli/index.ts': /^[a-z].*[^.]$/,
-  'src/collectors/index.ts': /^[A-Z].*[^.]$/,
-  'src/processors/index.ts': /^[A-Z].*[^.]$/,
+  'src/program/cli/index.ts': /^[a-z].*[^.]$/,
+  'src/signals/metrics/collectors/index.ts': /^[A-Z].*[^.]$/,
+  'src/pipeline/processors/index.ts': /^[A-Z].*[^.]$/,
 }
 
 const isSnakeCase = /^[a-z][a-z0-9]*(_[a-z0-9]+)*$/
@@ -63,7 +63,7 @@ for (const [file, units] of Object.entries(lists)) {
     const summaries = units.map(({ summary }) => summary)
     assert.equal(new Set(summaries).size, summaries.length)
     for (const { name, summary } of units) {
-      assert.match(name, file.startsWith('src/cli/') ? /^[a-z]+(-[a-z]+)*$/ : isSnakeCase)
+      assert.match(name, file.startsWith('src/program/cli/') ? /^[a-z]+(-[a-z]+)*$/ : isSnakeCase)
       assert.match(summary, isSentence[file] ?? /^[A-Z].*[^.]\.$/, name)
       assert.ok(summary.length <= 100, `${name}: ${summary.length} characters`)
     }
@@ -72,7 +72,7 @@ for (const [file, units] of Object.entries(lists)) {
   test(`${file}: each unit stands in the file of its name`, () => {
     const files = readdirSync(dirname(join(root, file)))
     for (const { name } of units) {
-      const own = `${file.startsWith('src/collectors/') ? name : name.replaceAll('_', '-')}.ts`
+      const own = `${file.startsWith('src/signals/metrics/collectors/') ? name : name.replaceAll('_', '-')}.ts`
       assert.ok(files.includes(own), `${relative(root, dirname(join(root, file)))} has no ${own}`)
     }
   })

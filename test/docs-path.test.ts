@@ -75,6 +75,6 @@ for (const path of paths)
 test(`a record comes to the bytes of the exporter through ${mostIndirect} interfaces at most`, () => {
   const [record] = paths
   assert.equal(record?.[0]?.name, 'SocketCapture.#read')
-  assert.match(record.at(-1)!.file, /^src\/exporters\//)
+  assert.match(record.at(-1)!.file, /^src\/pipeline\/exporters\//)
   assert.ok(record.filter(({ indirect }) => indirect).length <= mostIndirect)
 })

@@ -5,10 +5,10 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { metricsSubject } from '../src/api/metrics-endpoint.ts'
+import { dropReasons, reasonNamed } from '../src/foundation/model/drop-reasons.ts'
 import { findAsset } from '../src/kernel/assets.ts'
 import { loadNative, Unsupported } from '../src/kernel/native.ts'
-import { dropReasons, reasonNamed } from '../src/model/drop-reasons.ts'
+import { metricsSubject } from '../src/view/api/metrics-endpoint.ts'
 import { attachments } from '../tools/attachments-page.ts'
 import { sourcesOf } from '../tools/told-attributes.ts'
 import { starts } from '../tools/troubleshooting-texts.ts'
@@ -17,7 +17,7 @@ const sources = sourcesOf('src').map(file => ({ file, text: readFileSync(file, '
 
 test('every reason by which the program drops items has its meaning and its hint', () => {
   const found = new Map<string, string>()
-  const areas = /^src\/(pipeline|processors|tracing|scraping|agent)\//
+  const areas = /^src\/(pipeline|signals|program)\//
   for (const { file, text } of sources.filter(({ file }) => areas.test(file))) {
     const calls = /[#.](?:drop|dropped|lose|lost|miss|refuse|giveUp)\((?:[\w.]+, )?'([a-z_]+)'/g
     for (const [, reason] of text.matchAll(calls)) found.set(reason!, file)
@@ -30,7 +30,9 @@ test('every reason by which the program drops items has its meaning and its hint
 })
 
 test('every reason that has a meaning is one that the program uses', () => {
-  const all = sources.filter(({ file }) => file !== 'src/model/drop-reasons.ts').map(({ text }) => text)
+  const all = sources
+    .filter(({ file }) => file !== 'src/foundation/model/drop-reasons.ts')
+    .map(({ text }) => text)
   const text = all.join('\n')
   assert.deepEqual(
     Object.keys(dropReasons).filter(reason => !text.includes(`'${reason}'`)),
@@ -49,10 +51,10 @@ test('the messages of a start that fails are those of the program', () => {
 
 test('attributes of spans are written out where they are set, so that the page of spans has all of them', () => {
   const hidden: string[] = []
-  for (const { file, text } of sources.filter(({ file }) => file.startsWith('src/protocols/')))
+  for (const { file, text } of sources.filter(({ file }) => file.startsWith('src/signals/traces/protocols/')))
     for (const [call] of text.matchAll(/\battributes\.(?:add|set)\(\s*(?!\s*')[^)]*/g))
       hidden.push(`${file}: ${call}`)
-  assert.deepEqual(hidden, ['src/protocols/sql/describe.ts: attributes.add(key, value'])
+  assert.deepEqual(hidden, ['src/signals/traces/protocols/sql/describe.ts: attributes.add(key, value'])
 })
 
 test('the page of attachments has the programs that are built, and no other', () => {

@@ -39,12 +39,12 @@ function selected(
 
 const sources = {
   'src/main.ts': "import './lib/size.ts'\n",
-  'src/profiling/worker.ts': '',
-  'src/agent/ui/try-worker.ts': '',
-  'src/lib/size.ts': '// of things, as many as it takes to know a renamed file by what it holds\n',
-  'src/lib/other.ts': '',
-  'src/lib/size.test.ts': "import './size.ts'\n",
-  'src/lib/other.test.ts': "import './other.ts'\n",
+  'src/signals/profiles/worker.ts': '',
+  'src/program/documents/try-worker.ts': '',
+  'src/foundation/lib/size.ts': '// of things, as many as it takes to know a renamed file by what it holds\n',
+  'src/foundation/lib/other.ts': '',
+  'src/foundation/lib/size.test.ts': "import './size.ts'\n",
+  'src/foundation/lib/other.test.ts': "import './other.ts'\n",
   'test/helpers/program.ts': "const program = join(root, 'dist/svc.cjs')\n",
   'test/e2e/all.test.ts': "import '../helpers/program.ts'\n",
 }
@@ -55,10 +55,10 @@ test('a change selects what imports it, and what starts the program that is made
       selected(sources, ({ write }) => write(file)),
       want,
     )
-  check('src/lib/size.ts', ['src/lib/size.test.ts', 'test/e2e/all.test.ts'])
-  check('src/lib/other.ts', ['src/lib/other.test.ts'])
-  check('src/lib/other.test.ts', ['src/lib/other.test.ts'])
-  check('src/lib/new.ts', [])
+  check('src/foundation/lib/size.ts', ['src/foundation/lib/size.test.ts', 'test/e2e/all.test.ts'])
+  check('src/foundation/lib/other.ts', ['src/foundation/lib/other.test.ts'])
+  check('src/foundation/lib/other.test.ts', ['src/foundation/lib/other.test.ts'])
+  check('src/foundation/lib/new.ts', [])
   assert.deepEqual(
     selected(sources, () => {}),
     [],
@@ -66,20 +66,24 @@ test('a change selects what imports it, and what starts the program that is made
 })
 
 test('a file that is deleted or renamed selects what imported it', () => {
-  const want = ['src/lib/size.test.ts', 'test/e2e/all.test.ts']
+  const want = ['src/foundation/lib/size.test.ts', 'test/e2e/all.test.ts']
   assert.deepEqual(
-    selected(sources, ({ git }) => git('rm', '-q', 'src/lib/size.ts')),
+    selected(sources, ({ git }) => git('rm', '-q', 'src/foundation/lib/size.ts')),
     want,
   )
   assert.deepEqual(
-    selected(sources, ({ git }) => git('mv', 'src/lib/size.ts', 'src/lib/sizes.ts')),
+    selected(sources, ({ git }) => git('mv', 'src/foundation/lib/size.ts', 'src/foundation/lib/sizes.ts')),
     want,
   )
-  const committed = { ...sources, 'src/lib/size.ts': '', 'src/lib/third.test.ts': "import './gone.ts'\n" }
+  const committed = {
+    ...sources,
+    'src/foundation/lib/size.ts': '',
+    'src/foundation/lib/third.test.ts': "import './gone.ts'\n",
+  }
   // It was gone before.
   assert.deepEqual(
-    selected(committed, ({ write }) => write('src/lib/other.ts')),
-    ['src/lib/other.test.ts', 'src/lib/third.test.ts'],
+    selected(committed, ({ write }) => write('src/foundation/lib/other.ts')),
+    ['src/foundation/lib/other.test.ts', 'src/foundation/lib/third.test.ts'],
   )
 })
 
@@ -93,19 +97,19 @@ test('a tree without the program selects what started it', () => {
 
 test('a file that is named by its path selects who names it, and who reaches that', () => {
   const files = {
-    'src/agent/gpu.ts': "import './deep.ts'\n",
-    'src/agent/deep.ts': '',
-    'src/agent/thread.ts': "new Worker(join(import.meta.dirname, 'work.ts'))\n",
-    'src/agent/work.ts': '',
+    'src/program/agent/gpu.ts': "import './deep.ts'\n",
+    'src/program/agent/deep.ts': '',
+    'src/program/agent/thread.ts': "new Worker(join(import.meta.dirname, 'work.ts'))\n",
+    'src/program/agent/work.ts': '',
     'src/a.test.ts': "const at = import.meta.resolve('./agent/gpu.ts')\n",
     'src/b.test.ts': "spawn(process.execPath, [join(import.meta.dirname, 'agent', 'gpu.ts')])\n",
     'src/c.test.ts': `run(\`import "\${import.meta.dirname}/agent/gpu.ts"\`)\n`,
     'src/d.test.ts': "import '../test/helpers/bundle.ts'\n",
     'src/e.test.ts': "spawn('node', [join(root, 'tools/gen.ts')])\n",
     'src/f.test.ts': "import './agent/thread.ts'\n",
-    'src/g.test.ts': '// Not for src/agent/gpu.ts.\n',
-    'tools/gen.ts': "import { x } from '../src/agent/gpu.ts'\n",
-    'test/helpers/bundle.ts': "build({ entryPoints: [join(root, 'src/agent/gpu.ts')] })\n",
+    'src/g.test.ts': '// Not for src/program/agent/gpu.ts.\n',
+    'tools/gen.ts': "import { x } from '../src/program/agent/gpu.ts'\n",
+    'test/helpers/bundle.ts': "build({ entryPoints: [join(root, 'src/program/agent/gpu.ts')] })\n",
   }
   const check = (file: string, want: string) =>
     assert.equal(
@@ -115,9 +119,9 @@ test('a file that is named by its path selects who names it, and who reaches tha
       want,
       file,
     )
-  check('src/agent/gpu.ts', 'abcde')
-  check('src/agent/deep.ts', 'abcde')
-  check('src/agent/work.ts', 'f')
+  check('src/program/agent/gpu.ts', 'abcde')
+  check('src/program/agent/deep.ts', 'abcde')
+  check('src/program/agent/work.ts', 'f')
   check('tools/gen.ts', 'e')
 })
 
@@ -162,7 +166,7 @@ test('fixtures, pages and C are selected by their name, their folder, or what in
 })
 
 test('what every test depends on selects all', () => {
-  const all = ['src/lib/size.test.ts', 'src/lib/other.test.ts', 'test/e2e/all.test.ts']
+  const all = ['src/foundation/lib/size.test.ts', 'src/foundation/lib/other.test.ts', 'test/e2e/all.test.ts']
   for (const file of [
     'package.json',
     '.npmrc',
@@ -229,11 +233,21 @@ test('sources of this tree that tests start by path select these tests', () => {
     for (const each of want) assert.ok(found.includes(each), `${file} does not select ${each}`)
     return found
   }
-  check('src/agent/subsystems/gpus.ts', 'src/agent/subsystems/gpus.test.ts')
-  check('src/cli/doctor/gpu.ts', 'src/cli/doctor/gpu.test.ts')
-  check('src/scraping/fetch/target-client.ts', 'src/scraping/fetch/redirect-reach.test.ts')
-  check('src/runtime/runtime-profiler.ts', 'src/runtime/source-map.test.ts', 'src/runtime/bundle.test.ts')
-  check('src/discovery/kubernetes/kubernetes-source.ts', 'src/discovery/kubernetes/memory.test.ts')
+  check('src/program/subsystems/gpus.ts', 'src/program/subsystems/gpus.test.ts')
+  check('src/program/doctor/gpu.ts', 'src/program/doctor/gpu.test.ts')
+  check(
+    'src/signals/metrics/scraping/fetch/target-client.ts',
+    'src/signals/metrics/scraping/fetch/redirect-reach.test.ts',
+  )
+  check(
+    'src/foundation/runtime/runtime-profiler.ts',
+    'src/foundation/runtime/source-map.test.ts',
+    'src/foundation/runtime/bundle.test.ts',
+  )
+  check(
+    'src/identity/discovery/kubernetes/kubernetes-source.ts',
+    'src/identity/discovery/kubernetes/memory.test.ts',
+  )
   check('src/main.ts', 'test/e2e/journal-guest.test.ts', 'test/e2e/image.test.ts', 'test/e2e/arm64.test.ts')
   check('tools/gen-docs.ts', 'src/config/load.test.ts')
   const pages = [
@@ -248,6 +262,9 @@ test('sources of this tree that tests start by path select these tests', () => {
   ]
   const ofPage = check('docs/ui.md', ...pages.map(name => `test/${name}.test.ts`))
   assert.ok(ofPage.length < tests.length / 10, `${ofPage.length} tests for one page`)
-  const ofSource = check('src/collectors/bcache.ts', 'src/collectors/bcache.test.ts')
+  const ofSource = check(
+    'src/signals/metrics/collectors/bcache.ts',
+    'src/signals/metrics/collectors/bcache.test.ts',
+  )
   assert.ok(ofSource.length < tests.length / 2, `${ofSource.length} tests for one source`)
 })

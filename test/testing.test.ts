@@ -95,7 +95,7 @@ test('what a helper owns is said by the files that import it', () => {
     'src/one.test.ts': "import { more } from '../test/helpers/more.ts'\n",
     'src/two.test.ts': "// owns: host\nimport { more } from '../test/helpers/more.ts'\n",
     'src/three.test.ts': "import { four } from './four.ts'\n",
-    'src/four.ts': "import '../test/helpers/lab.ts'\n", // what is under test owns nothing
+    'src/four.ts': "import './helpers/lab.ts'\n", // what is under test owns nothing
   })
   const graph = new ImportGraph(folder)
   assert.match(
@@ -348,7 +348,7 @@ test('a soak has the tests that do more in one, and continues after an interrupt
 })
 
 test('a unit test answers with one line for each of its tests, and the time of the file', async () => {
-  const { code, out } = await run([relative(root, join(root, 'src/lib/size.test.ts'))])
+  const { code, out } = await run([relative(root, join(root, 'src/foundation/lib/size.test.ts'))])
   assert.equal(code, 0)
   assert.match(out, /^✔ src\/lib\/size\.test\.ts \(\d+\.\d s, \d+\.\d s of CPU\)\n {2}✔ .+ \(\d+ ms\)\n/)
 })

@@ -1,12 +1,13 @@
 // The reference page of the management API, from the operations that serve it.
-import { subsystems } from '../src/agent/subsystems/index.ts'
-import { operations } from '../src/api/routes.ts'
-import type { AgentView } from '../src/api/types.ts'
-import { profileKinds } from '../src/runtime/runtime-profiler.ts'
+
+import { profileKinds } from '../src/foundation/runtime/runtime-profiler.ts'
+import { subsystems } from '../src/program/subsystems/index.ts'
+import { operations } from '../src/view/api/routes.ts'
+import type { AgentView } from '../src/view/api/types.ts'
 
 const intro = `# Management API
 
-Generated from the operations in \`src/api/routes.ts\` by \`tools/gen-docs.ts\`; do not edit.
+Generated from the operations in \`src/view/api/routes.ts\` by \`tools/gen-docs.ts\`; do not edit.
 
 The agent serves it at \`self_telemetry.listen\` (default \`:19090\`), and locally on the Unix socket
 \`self_telemetry.admin_socket\`, which needs no token: \`curl --unix-socket /run/svc/svc.sock http://svc/status\`.

@@ -1,47 +1,111 @@
 // The rules of the architecture, held by check-architecture.ts: who may import whom, and what no file may hold.
 
-/** What an area of src/ may import besides itself: what stands on its right. An area without a row is a fault. */
+/**
+ * What an area of src/ may import besides itself: areas, or groups of them, that stand above it. An area is a folder or
+ * file with a row here; it has all below it that has no row of its own. The order is that of data. A file without an area
+ * is a fault, and there is no row that allows everything.
+ */
 export const allow: Readonly<Record<string, readonly string[]>> = {
-  lib: [],
-  model: ['lib'],
-  runtime: ['lib'],
-  schema: ['lib'],
-  config: ['lib', 'model', 'schema', 'collectors', 'processors', 'protocols', 'scraping'],
-  kernel: ['lib', 'model'],
-  protocols: ['lib', 'model'],
-  processors: ['lib', 'model', 'schema'],
-  exporters: ['lib', 'model'],
-  tracing: ['lib', 'model'],
-  entities: ['lib', 'model', 'kernel'],
-  pipeline: ['lib', 'model', 'exporters'],
-  exposition: ['lib', 'model'],
-  probes: ['lib', 'model', 'kernel', 'tracing'],
-  collectors: ['lib', 'model', 'kernel', 'schema'],
-  unwinders: ['lib', 'model', 'kernel'],
-  profiling: ['lib', 'model', 'kernel', 'unwinders'],
-  discovery: ['lib', 'model', 'kernel'],
-  logs: ['lib', 'model', 'kernel'],
-  gpu: ['lib', 'model', 'kernel'],
-  scraping: ['lib', 'model', 'schema', 'discovery'],
-  window: ['lib', 'model'],
-  api: ['lib', 'model', 'schema', 'config', 'pipeline'],
-  agent: ['*'],
-  'agent.ts': ['*'],
-  cli: ['*'],
-  'main.ts': ['*'],
+  'foundation/lib': [],
+  'foundation/model': ['foundation/lib'],
+  'foundation/schema': ['foundation/lib'],
+  'foundation/runtime': ['foundation/lib'],
+  kernel: ['foundation/lib', 'foundation/model'],
+  'identity/entities': ['foundation/lib', 'foundation/model', 'kernel'],
+  'identity/discovery': ['foundation/lib', 'foundation/model', 'kernel'],
+  'signals/capture': ['foundation/lib', 'foundation/model', 'kernel'],
+  'signals/traces/protocols': ['foundation/lib', 'foundation/model'],
+  'signals/traces/tracing': ['foundation/lib', 'foundation/model'],
+  'signals/profiles/unwinders': ['foundation/lib', 'foundation/model', 'kernel'],
+  'signals/profiles': ['foundation/lib', 'foundation/model', 'kernel', 'signals/profiles/unwinders'],
+  'signals/metrics/collectors': ['foundation/lib', 'foundation/model', 'foundation/schema', 'kernel'],
+  'signals/metrics/exposition': ['foundation/lib', 'foundation/model'],
+  'signals/metrics/gpu': ['foundation/lib', 'foundation/model', 'kernel'],
+  'signals/metrics/scraping': [
+    'foundation/lib',
+    'foundation/model',
+    'foundation/schema',
+    'identity/discovery',
+  ],
+  'signals/logs': ['foundation/lib', 'foundation/model', 'kernel'],
+  'pipeline/processors': ['foundation/lib', 'foundation/model', 'foundation/schema'],
+  'pipeline/exporters': ['foundation/lib', 'foundation/model'],
+  pipeline: ['foundation/lib', 'foundation/model', 'pipeline/exporters'],
+  'pipeline/trial': ['foundation/lib', 'foundation/model', 'pipeline/exporters', 'pipeline/processors'],
+  config: ['foundation', 'signals/metrics', 'signals/traces/protocols', 'pipeline/processors'],
+  'view/window': ['foundation/lib', 'foundation/model'],
+  'view/api': ['foundation', 'pipeline', 'config'],
+  'program/agent': ['foundation', 'kernel', 'identity', 'signals', 'pipeline', 'config', 'view'],
+  'program/subsystems': [
+    'foundation',
+    'kernel',
+    'identity',
+    'signals',
+    'pipeline',
+    'config',
+    'view',
+    'program/agent',
+  ],
+  'program/client': ['foundation', 'config'],
+  'program/doctor': [
+    'foundation',
+    'kernel',
+    'identity',
+    'signals',
+    'pipeline',
+    'config',
+    'view/api',
+    'program/agent',
+    'program/client',
+  ],
+  'program/documents': [
+    'foundation',
+    'kernel',
+    'identity',
+    'signals',
+    'pipeline',
+    'config',
+    'view',
+    'program/agent',
+    'program/subsystems',
+    'program/doctor',
+  ],
+  'program/cli': [
+    'foundation',
+    'kernel',
+    'identity',
+    'signals',
+    'pipeline',
+    'config',
+    'view/api',
+    'program/agent',
+    'program/client',
+    'program/doctor',
+    'program/agent.ts',
+  ],
+  // What puts the agent together.
+  'program/agent.ts': [
+    'foundation/lib',
+    'pipeline',
+    'view/api',
+    'program/agent',
+    'program/subsystems',
+    'program/documents',
+  ],
+  'main.ts': ['foundation/lib', 'program/cli'],
 }
 
 /** What files of ui/ may import of src/: what server and page agree on. */
-export const shared = /^src\/api\/ui\/(documents|pages)\.ts$/
+export const shared = /^src\/view\/api\/ui\/(documents|pages)\.ts$/
 
 /** Areas of units: one does not import another. What they share stands in lib, or beside them and not in the list. */
 export const units =
-  /^src\/(protocols|processors|exporters|probes|collectors|unwinders|discovery|scraping\/sources)\//
+  /^src\/(signals\/(capture|traces\/protocols|profiles\/unwinders|metrics\/collectors|metrics\/scraping\/sources)|identity\/discovery|pipeline\/(processors|exporters))\//
 
 /** Modules that source files (not tests) may not import. */
 export const bans: readonly [where: RegExp, module: RegExp, why: string][] = [
-  [/^src\/(protocols|model)\//, /^node:/, 'this area is pure'],
-  [/^src\/processors\//, /^node:(net|http|fs)/, 'a processor reaches nothing outside'],
+  [/^src\/(signals\/traces\/protocols|foundation\/model)\//, /^node:/, 'this area is pure'],
+  [/^src\/pipeline\/processors\//, /^node:(net|http|fs)/, 'a processor reaches nothing outside'],
   [/^src\/(?!kernel\/child\.ts$)/, /^node:child_process$/, 'only src/kernel/child.ts spawns'],
 ]
 
@@ -49,7 +113,7 @@ export const bans: readonly [where: RegExp, module: RegExp, why: string][] = [
 const code = /^(src|bpf|native|ui)\/(?!.*\.test\.ts$)/
 /** Areas that keep names of others; those of single connections and targets are counted with them. */
 const caches =
-  /^src\/(api|collectors|discovery|kernel|probes|processors|profiling|protocols|scraping|unwinders)\/(?!.*\.test\.ts$|amqp\/channel\.ts|nats\/waiting\.ts|resource-table\.ts)/
+  /^src\/(view\/api|identity\/discovery|kernel|signals\/(capture|profiles|traces\/protocols|metrics\/(collectors|scraping))|pipeline\/processors)\/(?!.*(?:\.test|amqp\/channel|nats\/waiting|resource-table)\.ts$)/
 export const texts: readonly [where: RegExp, text: RegExp, rule: string, why: string][] = [
   [code, /\b(placeholder|for now|not implemented|TODO|FIXME|XXX)\b/i, 'words', 'finish it or leave it out'],
   [
@@ -63,7 +127,7 @@ export const texts: readonly [where: RegExp, text: RegExp, rule: string, why: st
     caches,
     /(?<!\b(?:small|counted)\(\s*)\bnew (?:BoundedMap|Interner)\b/,
     'memory',
-    'have its bytes counted: put small(…) or counted(…) around it (src/lib/small-tables.ts)',
+    'have its bytes counted: put small(…) or counted(…) around it (src/foundation/lib/small-tables.ts)',
   ],
   [/./, /(?<![\w.*-])\/(work|Users)\/\w+/, 'paths', 'a path of one machine'],
   [/./, /\b(registry\.(npmjs|yarnpkg)|deb\.debian)\.\w+/, 'hosts', "which one is the machine's choice"],
@@ -74,8 +138,8 @@ export const texts: readonly [where: RegExp, text: RegExp, rule: string, why: st
 export const entries = [
   'src/main.ts',
   'ui/main.tsx',
-  'src/profiling/worker.ts',
-  'src/agent/ui/try-worker.ts',
-  'src/api/types.ts',
+  'src/signals/profiles/worker.ts',
+  'src/program/documents/try-worker.ts',
+  'src/view/api/types.ts',
   'src/kernel/btf.ts',
 ]

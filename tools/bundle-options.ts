@@ -19,6 +19,6 @@ export const bundleOptions = {
 /** The programs that are shipped, and where their bundles lie in dist/. */
 export const programs = [
   ['src/main.ts', 'svc.cjs'],
-  ['src/profiling/worker.ts', 'profiling-worker.cjs'],
-  ['src/agent/ui/try-worker.ts', 'try-worker.cjs'],
+  ['src/signals/profiles/worker.ts', 'profiling-worker.cjs'],
+  ['src/program/documents/try-worker.ts', 'try-worker.cjs'],
 ] as const

@@ -22,7 +22,7 @@ function commit(): string {
 const epoch = process.env.SOURCE_DATE_EPOCH
 const built = (epoch ? new Date(Number(epoch) * 1000) : new Date()).toISOString().replace(/\.\d+Z$/, 'Z')
 /** What the package exports; no program of svc runs it. */
-const exported = [['src/model/security.ts', 'security.cjs']] as const
+const exported = [['src/foundation/model/security.ts', 'security.cjs']] as const
 for (const [entry, name] of [...programs, ...exported])
   await build({
     entryPoints: [entry],

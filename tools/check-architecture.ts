@@ -71,11 +71,22 @@ interface Context {
   report(index: number, rule: string, what: string): void
 }
 
+/** The longest row that has the file; undefined: none has it. */
+function areaOf(file: string): string | undefined {
+  const path = file.replace(/^src\//, '')
+  const areas = path === file ? [] : Object.keys(allow).filter(area => isIn(path, area))
+  return areas.toSorted((a, b) => b.length - a.length)[0]
+}
+
+function isIn(path: string, area: string): boolean {
+  return path === area || path.startsWith(`${area}/`)
+}
+
 /** Reports what `file` may not import, and returns the source files that it imports. */
 function checkImports(file: string, text: string, { packages, isUnit, report }: Context): string[] {
-  const area = file.split('/')[1]!
-  const allowed = allow[area]
-  if (!allowed) report(0, 'areas', `"${area}" has no row in the table of tools/check-architecture.ts`)
+  const area = areaOf(file)
+  const allowed = area === undefined ? [] : allow[area]!
+  if (area === undefined) report(0, 'areas', 'no row of the table in tools/architecture.ts has it')
   const targets: string[] = []
   for (const found of text.matchAll(imports)) {
     const specifier = (found[1] ?? found[2] ?? found[3])!
@@ -88,10 +99,10 @@ function checkImports(file: string, text: string, { packages, isUnit, report }: 
       continue
     }
     const target = posix.join(posix.dirname(file), specifier)
-    const to = target.startsWith('src/') ? target.split('/')[1]! : target
+    const to = areaOf(target) ?? target
     targets.push(target)
     if (isTest(target)) refuse('layers', 'a source file does not import a test')
-    else if (allowed && to !== area && !allowed.includes(to) && !allowed.includes('*'))
+    else if (area !== undefined && to !== area && !allowed.some(each => isIn(to, each)))
       refuse('layers', `${area} may import ${[area, ...allowed].join(', ')}`)
     else if (to === area && units.test(file) && isUnit(target) && file !== `${units.exec(file)![0]}index.ts`)
       refuse(

@@ -4,9 +4,9 @@
 // Prints a line for each fault and exits 1 where there is one.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { everywhere } from '../src/cli/arguments.ts'
-import { commands } from '../src/cli/index.ts'
-import { exitCodes } from '../src/lib/start-error.ts'
+import { exitCodes } from '../src/foundation/lib/start-error.ts'
+import { everywhere } from '../src/program/cli/arguments.ts'
+import { commands } from '../src/program/cli/index.ts'
 import { documentFaults } from './contract/documents.ts'
 import { requiredFacts } from './contract/facts.ts'
 import { unreadKeys } from './contract/key-reads.ts'

@@ -1,7 +1,8 @@
 // The reference page of the commands, from the table that reads the command line.
-import { type Command, everywhere, exitCodeList, type Flag, usageOf } from '../src/cli/arguments.ts'
-import { commands } from '../src/cli/index.ts'
-import { exitCodes } from '../src/lib/start-error.ts'
+
+import { exitCodes } from '../src/foundation/lib/start-error.ts'
+import { type Command, everywhere, exitCodeList, type Flag, usageOf } from '../src/program/cli/arguments.ts'
+import { commands } from '../src/program/cli/index.ts'
 import { capital, cell, code, table } from './markdown.ts'
 
 /** The page, in Markdown. */
@@ -13,7 +14,7 @@ function intro(): string {
   const codes = Object.entries(exitCodes).map(([code, means]) => [code, means])
   return `# Commands
 
-Generated from the commands in \`src/cli\` by \`tools/gen-docs.ts\`; do not edit.
+Generated from the commands in \`src/program/cli\` by \`tools/gen-docs.ts\`; do not edit.
 
 \`svc\` without a command runs the agent. Results go to standard output, everything else to standard error. The output is
 plain text if it is not a terminal or if \`NO_COLOR\` is set. Commands that query a running agent use its admin socket

@@ -1,8 +1,8 @@
 // The reference page of the configuration, from its schema.
 import { schema, variableOf } from '../src/config/index.ts'
-import { ExitCode } from '../src/lib/start-error.ts'
-import { defaultOf } from '../src/schema/collections.ts'
-import { type Branch, isBranch, type Key } from '../src/schema/tree.ts'
+import { ExitCode } from '../src/foundation/lib/start-error.ts'
+import { defaultOf } from '../src/foundation/schema/collections.ts'
+import { type Branch, isBranch, type Key } from '../src/foundation/schema/tree.ts'
 
 const intro = `# Configuration
 

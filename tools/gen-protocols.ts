@@ -1,7 +1,7 @@
-// Writes bpf/include/gen/protocols.h from src/protocols: what the BPF programs know of the list, so that a protocol is
+// Writes bpf/include/gen/protocols.h from src/signals/traces/protocols: what the BPF programs know of the list, so that a protocol is
 // listed once. --check compares instead, and exits 1 where it is stale.
-import { signs } from '../src/model/protocol.ts'
-import { protocols } from '../src/protocols/index.ts'
+import { signs } from '../src/foundation/model/protocol.ts'
+import { protocols } from '../src/signals/traces/protocols/index.ts'
 import { writeGenerated } from './generated.ts'
 
 const recognised = signs.flatMap(sign => protocols.filter(unit => unit.sign === sign))
@@ -19,13 +19,13 @@ const bySign = signs.map(sign => {
 
 function header(): string {
   return `/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Written by tools/gen-protocols.ts from src/protocols/index.ts: change the list and run it again. */
+/* Written by tools/gen-protocols.ts from src/signals/traces/protocols/index.ts: change the list and run it again. */
 #pragma once
 ${recognised
   .map(({ name }) => `#include "../protocol/${name}.h"\n`)
   .toSorted()
   .join('')}
-/* Names as src/protocols has them, in the order of its list. */
+/* Names as src/signals/traces/protocols has them, in the order of its list. */
 enum svc_protocol {
 \tsvc_protocol_none,
 ${protocols.map(({ name }) => `\tsvc_protocol_${name},\n`).join('')}\tsvc_protocol_count,

@@ -1,16 +1,17 @@
 // The reference page of the host metrics, from what the collectors declare.
-import type { Collector } from '../src/collectors/collector.ts'
-import { beyond, collectors } from '../src/collectors/index.ts'
-import { extendedRunFamilies, runFamilies } from '../src/exposition/runs.ts'
-import type { Family } from '../src/model/collector.ts'
-import type { Keys } from '../src/schema/tree.ts'
+
+import type { Family } from '../src/foundation/model/collector.ts'
+import type { Keys } from '../src/foundation/schema/tree.ts'
+import type { Collector } from '../src/signals/metrics/collectors/collector.ts'
+import { beyond, collectors } from '../src/signals/metrics/collectors/index.ts'
+import { extendedRunFamilies, runFamilies } from '../src/signals/metrics/exposition/runs.ts'
 
 const units: readonly Collector<Keys>[] = collectors
 const more: readonly Collector<Keys>[] = beyond
 
 const intro = `# Host metrics
 
-Generated from the collectors in \`src/collectors\` by \`tools/gen-docs.ts\`; do not edit.
+Generated from the collectors in \`src/signals/metrics/collectors\` by \`tools/gen-docs.ts\`; do not edit.
 
 Metrics of \`svc node-exporter\` and of the agent's endpoint, by collector. All names have the prefix \`node\` unless
 \`agent.nodeexporter.namespace\` sets another one. The last column is the name over OTLP, if the semantic

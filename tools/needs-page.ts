@@ -1,5 +1,6 @@
 // The reference page of what svc needs, from the table that `svc doctor` tries.
-import { table } from '../src/cli/doctor/table.ts'
+
+import { ExitCode } from '../src/foundation/lib/start-error.ts'
 import type { Capability } from '../src/kernel/capabilities.ts'
 import {
   capabilityHints,
@@ -11,7 +12,7 @@ import {
   type Topic,
 } from '../src/kernel/need.ts'
 import { hostPid } from '../src/kernel/needs-processes.ts'
-import { ExitCode } from '../src/lib/start-error.ts'
+import { table } from '../src/program/doctor/table.ts'
 import { capital, cell, code } from './markdown.ts'
 
 const labels: Readonly<Record<HintKind, string>> = {

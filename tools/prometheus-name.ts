@@ -1,5 +1,5 @@
 // The names that a Prometheus gives what comes over OTLP ("OTLP Metric points to Prometheus" in the specification).
-import type { MetricDeclaration } from '../src/model/metric-declaration.ts'
+import type { MetricDeclaration } from '../src/foundation/model/metric-declaration.ts'
 
 /** Words for units (UCUM); others stand for themselves. */
 const words: Readonly<Record<string, string>> = {

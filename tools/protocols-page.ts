@@ -1,7 +1,7 @@
 // The reference page of the application protocols and of the ways in which their bytes are seen.
-import type { Sign } from '../src/model/protocol.ts'
-import { backends } from '../src/probes/index.ts'
-import { protocols } from '../src/protocols/index.ts'
+import type { Sign } from '../src/foundation/model/protocol.ts'
+import { backends } from '../src/signals/capture/index.ts'
+import { protocols } from '../src/signals/traces/protocols/index.ts'
 import { anchor, cell, code, table } from './markdown.ts'
 import { toldBy } from './spans-page.ts'
 
@@ -25,7 +25,7 @@ export function protocolsPage(): string {
   ])
   return `# Protocols
 
-Generated from \`src/protocols\` and \`src/probes\` by \`tools/gen-docs.ts\`; do not edit.
+Generated from \`src/signals/traces/protocols\` and \`src/signals/capture\` by \`tools/gen-docs.ts\`; do not edit.
 
 Protocols that svc reads on the sockets of all processes. A protocol is recognised by its bytes. The key turns it on or
 off; a change needs a restart. Spans, and the limits of capture: [traces](../tracing.md). Inside OpenSSL and GnuTLS the same

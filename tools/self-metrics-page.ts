@@ -1,9 +1,10 @@
 // The reference page of the agent's metrics about itself, from the registry that serves them.
-import { declareMetrics } from '../src/agent/running.ts'
-import { Events } from '../src/agent/subsystem.ts'
-import { subsystems } from '../src/agent/subsystems/index.ts'
-import { dropReasons } from '../src/model/drop-reasons.ts'
-import { signalTypes } from '../src/model/signal-types.ts'
+
+import { dropReasons } from '../src/foundation/model/drop-reasons.ts'
+import { signalTypes } from '../src/foundation/model/signal-types.ts'
+import { Events } from '../src/program/agent/subsystem.ts'
+import { subsystems } from '../src/program/subsystems/index.ts'
+import { declareMetrics } from '../src/program/subsystems/running.ts'
 import { cell, code, table } from './markdown.ts'
 
 const namespace = 'svc'
@@ -33,7 +34,7 @@ export function selfMetricsPage(): string {
   ])
   return `# Metrics about svc itself
 
-Generated from the subsystems in \`src/agent/subsystems\` by \`tools/gen-docs.ts\`; do not edit.
+Generated from the subsystems in \`src/program/subsystems\` by \`tools/gen-docs.ts\`; do not edit.
 
 At \`/metrics\` of the management API (\`self_telemetry.path\`), in the Prometheus text format or as OpenMetrics, as the
 client requests. \`${namespace}\` is \`self_telemetry.prometheus_namespace\`. Host metrics have [their own page](metrics.md).

@@ -1,11 +1,11 @@
 // The reference page of spans: what each protocol tells, from the sources that tell it.
-import type { ProtocolUnit } from '../src/model/protocol.ts'
-import * as durations from '../src/protocols/durations.ts'
-import { protocols } from '../src/protocols/index.ts'
+import type { ProtocolUnit } from '../src/foundation/model/protocol.ts'
+import * as durations from '../src/signals/traces/protocols/durations.ts'
+import { protocols } from '../src/signals/traces/protocols/index.ts'
 import { code, table } from './markdown.ts'
 import { attributesOf, imports, reachable, sourcesOf, wordsOf } from './told-attributes.ts'
 
-const area = 'src/protocols/'
+const area = 'src/signals/traces/protocols/'
 
 /** What protocols share and single ones have no use for. */
 const unused: Readonly<Record<string, readonly string[]>> = {
@@ -43,7 +43,7 @@ export function spansPage(): string {
 
 const intro = `# Spans
 
-Generated from \`src/protocols\` and \`src/entities\` by \`tools/gen-docs.ts\`; do not edit.
+Generated from \`src/signals/traces/protocols\` and \`src/identity/entities\` by \`tools/gen-docs.ts\`; do not edit.
 
 All attributes of spans, by protocol, and all attributes of their resources. Names are those of the semantic
 conventions 1.44; attributes that are unknown for a call are omitted. Spans, their names, and data that is never
@@ -59,7 +59,11 @@ ${attributes.map(code).join(', ')}`
 }
 
 function resources(): string {
-  const files = [...sourcesOf('src/entities'), ...sourcesOf('src/discovery'), 'src/agent/host-resource.ts']
+  const files = [
+    ...sourcesOf('src/identity/entities'),
+    ...sourcesOf('src/identity/discovery'),
+    'src/program/agent/host-resource.ts',
+  ]
   const groups = new Map<string, string[]>()
   for (const key of attributesOf(files)) {
     const group = key.slice(0, key.indexOf('.'))

@@ -1,7 +1,7 @@
 // What causes of `svc explain` and exit codes mean to a user, the most frequent first.
 
-import type { Cause } from '../src/agent/ui/explain-types.ts'
-import type { ExitCode } from '../src/lib/start-error.ts'
+import type { ExitCode } from '../src/foundation/lib/start-error.ts'
+import type { Cause } from '../src/program/documents/explain-types.ts'
 
 /** What it means, and what to do about it. */
 export type Trouble = readonly [means: string, hint: string]

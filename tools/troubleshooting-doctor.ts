@@ -1,6 +1,7 @@
 // What `svc doctor` may find, in brief, for the page about troubles.
-import { table as needs } from '../src/cli/doctor/table.ts'
+
 import { type Hints, hintKinds, type Topic } from '../src/kernel/need.ts'
+import { table as needs } from '../src/program/doctor/table.ts'
 import { anchor, cell, code, table } from './markdown.ts'
 import { hintText } from './needs-page.ts'
 

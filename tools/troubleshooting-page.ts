@@ -1,7 +1,13 @@
 // The page about troubles, from the needs, the errors and the books of the program.
-import { codes, type ErrorStatus } from '../src/api/answer.ts'
-import { exitCodes } from '../src/lib/start-error.ts'
-import { type DropPlace, type DropReason, dropReasons, ofReceiver } from '../src/model/drop-reasons.ts'
+
+import { exitCodes } from '../src/foundation/lib/start-error.ts'
+import {
+  type DropPlace,
+  type DropReason,
+  dropReasons,
+  ofReceiver,
+} from '../src/foundation/model/drop-reasons.ts'
+import { codes, type ErrorStatus } from '../src/view/api/answer.ts'
 import { cell, code, table, withKeys } from './markdown.ts'
 import { causes, exits } from './troubleshooting-causes.ts'
 import { doctorTable } from './troubleshooting-doctor.ts'

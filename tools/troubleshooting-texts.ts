@@ -1,5 +1,5 @@
 // What else users see: messages of the start, answers of the API, and what svc uses.
-import type { ErrorStatus } from '../src/api/answer.ts'
+import type { ErrorStatus } from '../src/view/api/answer.ts'
 import type { Trouble } from './troubleshooting-causes.ts'
 
 /** How a start fails: the beginning of the message, as it stands in the sources. */

@@ -1,5 +1,5 @@
 // A profile of very many frames, made by hand, as the live page asks for it.
-import type { FlameDocument, ProfilesLine } from '../../src/api/ui/documents.ts'
+import type { FlameDocument, ProfilesLine } from '../../src/view/api/ui/documents.ts'
 
 const mostDepth = 60
 /** Of the functions that no other calls. */

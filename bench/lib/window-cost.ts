@@ -1,9 +1,9 @@
 // What the window of the live page adds to a span and to a request, in nanoseconds. A program of its own, for bench/ui.ts
 // starts it with the flags that users run svc with.
-import { resource } from '../../src/model/resource.ts'
-import { Span, SpanKind, StatusCode } from '../../src/model/span.ts'
-import { EdgeWindow } from '../../src/window/edge-window.ts'
-import { SpanWindow } from '../../src/window/span-window.ts'
+import { resource } from '../../src/foundation/model/resource.ts'
+import { Span, SpanKind, StatusCode } from '../../src/foundation/model/span.ts'
+import { EdgeWindow } from '../../src/view/window/edge-window.ts'
+import { SpanWindow } from '../../src/view/window/span-window.ts'
 import { report } from './figures.ts'
 
 const count = Number(process.argv[2] ?? 200_000)

@@ -53,7 +53,7 @@ static __always_inline u64 awake_of(struct task_struct *task)
 #define MOMENT_MASK 0x7fffffff
 
 /* Names the request that a thread received the first bytes of at `at`. User space makes the same number of a record
- * (src/model/request-number.ts), so it fits a double: 22 bits of the thread (PID_MAX_LIMIT), and 31 of the time in
+ * (src/foundation/model/request-number.ts), so it fits a double: 22 bits of the thread (PID_MAX_LIMIT), and 31 of the time in
  * 1,024 ns, in which no thread receives two requests and which is 36 minutes long. */
 static __always_inline u64 request_number(u32 tid, u64 at)
 {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { type Branch, isBranch, leaves } from '../schema/tree.ts'
+import { type Branch, isBranch, leaves } from '../foundation/schema/tree.ts'
 import {
   asWritten,
   changedKeys,

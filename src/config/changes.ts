@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { type Branch, isBranch, join, type Key, leaves } from '../schema/tree.ts'
+import { type Branch, isBranch, join, type Key, leaves } from '../foundation/schema/tree.ts'
 import type { LoadedConfig, Origin } from './load.ts'
 import { type Config, schema } from './schema.ts'
 

@@ -1,6 +1,6 @@
-import type { Report } from '../schema/problem.ts'
-import type { Settings } from '../schema/tree.ts'
-import { jobsOf } from '../scraping/jobs/jobs.ts'
+import type { Report } from '../foundation/schema/problem.ts'
+import type { Settings } from '../foundation/schema/tree.ts'
+import { jobsOf } from '../signals/metrics/scraping/jobs/jobs.ts'
 import type { Config } from './schema.ts'
 
 const root = 'collectors.prometheus'

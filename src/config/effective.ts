@@ -1,5 +1,5 @@
-import { signals } from '../model/signal.ts'
-import type { Setting, Settings } from '../schema/tree.ts'
+import { signals } from '../foundation/model/signal.ts'
+import type { Setting, Settings } from '../foundation/schema/tree.ts'
 
 /** Where a value may come from, the strongest last. */
 export const sources = ['default', 'otel', 'file', 'environment', 'flag'] as const

@@ -1,7 +1,15 @@
-import { nearest } from '../lib/nearest.ts'
-import type { Report } from '../schema/problem.ts'
-import { type Branch, isBranch, join, type Key, readBranch, readKey, type Settings } from '../schema/tree.ts'
-import { looseScalar } from '../schema/value.ts'
+import { nearest } from '../foundation/lib/nearest.ts'
+import type { Report } from '../foundation/schema/problem.ts'
+import {
+  type Branch,
+  isBranch,
+  join,
+  type Key,
+  readBranch,
+  readKey,
+  type Settings,
+} from '../foundation/schema/tree.ts'
+import { looseScalar } from '../foundation/schema/value.ts'
 
 /** Variables of the process itself: not keys of the configuration. */
 export const processVariables: ReadonlySet<string> = new Set(['SVC_CONFIG_FILE', 'SVC_TOKEN', 'SVC_URL'])

@@ -1,5 +1,5 @@
-export { contentState, contentStates, noSuchFile, specialFile } from '../lib/file-content.ts'
-export { formatProblems, type Problem, problemWith } from '../schema/problem.ts'
+export { contentState, contentStates, noSuchFile, specialFile } from '../foundation/lib/file-content.ts'
+export { formatProblems, type Problem, problemWith } from '../foundation/schema/problem.ts'
 export { asWritten, type ChangedKeys, changedKeys, contentFiles, keeping } from './changes.ts'
 export { variableOf } from './environment.ts'
 export { jsonSchema } from './json-schema.ts'

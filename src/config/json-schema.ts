@@ -1,4 +1,4 @@
-import { branchJson } from '../schema/collections.ts'
+import { branchJson } from '../foundation/schema/collections.ts'
 import { schema } from './schema.ts'
 
 /** The configuration file as a JSON Schema (2020-12), for editors. It allows the short forms and `${VAR}` too. */

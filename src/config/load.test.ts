@@ -8,8 +8,8 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { stringify } from 'yaml'
 import { soak } from '../../test/helpers/soak.ts'
-import { isBranch, leaves } from '../schema/tree.ts'
-import { looseScalar } from '../schema/value.ts'
+import { isBranch, leaves } from '../foundation/schema/tree.ts'
+import { looseScalar } from '../foundation/schema/value.ts'
 import {
   contentStates,
   defaults,

@@ -2,8 +2,8 @@ import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { type Content, readContent } from '../lib/file-content.ts'
-import { hideOf } from '../schema/collections.ts'
+import { type Content, readContent } from '../foundation/lib/file-content.ts'
+import { hideOf } from '../foundation/schema/collections.ts'
 import {
   formatProblems,
   type NamedFile,
@@ -12,10 +12,10 @@ import {
   problemWith,
   type Report,
   reportInto,
-} from '../schema/problem.ts'
-import { build, type Key, leaves, readBranch, readKey, type Settings } from '../schema/tree.ts'
-import { fileSource, lineAndColumn, looseScalar } from '../schema/value.ts'
-import { parseYaml, type YamlOptions } from '../schema/yaml-place.ts'
+} from '../foundation/schema/problem.ts'
+import { build, type Key, leaves, readBranch, readKey, type Settings } from '../foundation/schema/tree.ts'
+import { fileSource, lineAndColumn, looseScalar } from '../foundation/schema/value.ts'
+import { parseYaml, type YamlOptions } from '../foundation/schema/yaml-place.ts'
 import { checkFiles } from './check-files.ts'
 import { checkScraping, isLiteral } from './check-scraping.ts'
 import { effective, type Sourced, type SourceKind } from './effective.ts'

@@ -1,4 +1,4 @@
-import { type Branch, isBranch, join, type Key, leaves } from '../schema/tree.ts'
+import { type Branch, isBranch, join, type Key, leaves } from '../foundation/schema/tree.ts'
 import type { Origin } from './load.ts'
 import { type Config, schema } from './schema.ts'
 

@@ -1,7 +1,7 @@
-import { signals } from '../model/signal.ts'
-import { formatProblems, type Problem, type Report, reportInto } from '../schema/problem.ts'
-import { type Branch, isBranch, type Key, readKey, type Settings } from '../schema/tree.ts'
-import { type Entry, looseScalar, type Mapping, type Value } from '../schema/value.ts'
+import { signals } from '../foundation/model/signal.ts'
+import { formatProblems, type Problem, type Report, reportInto } from '../foundation/schema/problem.ts'
+import { type Branch, isBranch, type Key, readKey, type Settings } from '../foundation/schema/tree.ts'
+import { type Entry, looseScalar, type Mapping, type Value } from '../foundation/schema/value.ts'
 import type { Environment } from './environment.ts'
 import { schema } from './schema.ts'
 

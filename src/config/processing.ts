@@ -1,9 +1,9 @@
 // Rules for processors as a text of their own, which somebody wants to try.
 
-import { type Problem, reportInto } from '../schema/problem.ts'
-import { branch, build, readBranch, type Settings } from '../schema/tree.ts'
-import { fileSource } from '../schema/value.ts'
-import { parseYaml } from '../schema/yaml-place.ts'
+import { type Problem, reportInto } from '../foundation/schema/problem.ts'
+import { branch, build, readBranch, type Settings } from '../foundation/schema/tree.ts'
+import { fileSource } from '../foundation/schema/value.ts'
+import { parseYaml } from '../foundation/schema/yaml-place.ts'
 import { effective, type Sourced } from './effective.ts'
 import { type Config, schema } from './schema.ts'
 import { pipeline } from './schema-pipeline.ts'

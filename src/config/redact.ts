@@ -1,5 +1,5 @@
-import { hideOf } from '../schema/collections.ts'
-import { leaves, show } from '../schema/tree.ts'
+import { hideOf } from '../foundation/schema/collections.ts'
+import { leaves, show } from '../foundation/schema/tree.ts'
 import type { LoadedConfig, Origin } from './load.ts'
 import { type Config, schema } from './schema.ts'
 

@@ -1,7 +1,6 @@
-import { parseDockerAddress } from '../lib/docker-address.ts'
-import { ExitCode } from '../lib/start-error.ts'
-import { protocols } from '../protocols/index.ts'
-import { list, map } from '../schema/collections.ts'
+import { parseDockerAddress } from '../foundation/lib/docker-address.ts'
+import { ExitCode } from '../foundation/lib/start-error.ts'
+import { list, map } from '../foundation/schema/collections.ts'
 import {
   boolean,
   choice,
@@ -15,8 +14,9 @@ import {
   size,
   someText,
   text,
-} from '../schema/kinds.ts'
-import { branch, key } from '../schema/tree.ts'
+} from '../foundation/schema/kinds.ts'
+import { branch, key } from '../foundation/schema/tree.ts'
+import { protocols } from '../signals/traces/protocols/index.ts'
 import { nodeexporter } from './schema-nodeexporter.ts'
 
 const Ki = 1024
@@ -216,7 +216,7 @@ const logs = branch('Logs of containers, files and the journal.', {
   ),
 })
 
-/** As `mayTell` of src/entities has them. */
+/** As `mayTell` of src/identity/entities has them. */
 const daemon = text({
   expects: 'a socket such as "unix:///run/docker.sock", an address such as "tcp://127.0.0.1:2376", or empty',
   pattern: /^(|(unix:\/\/)?\/.+|((tcp|https?):\/\/)?[^/@]+\/?)$/,

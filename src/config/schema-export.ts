@@ -1,4 +1,4 @@
-import { map } from '../schema/collections.ts'
+import { map } from '../foundation/schema/collections.ts'
 import {
   boolean,
   certificatesFile,
@@ -11,8 +11,8 @@ import {
   path,
   size,
   text,
-} from '../schema/kinds.ts'
-import { branch, type Keys, key } from '../schema/tree.ts'
+} from '../foundation/schema/kinds.ts'
+import { branch, type Keys, key } from '../foundation/schema/tree.ts'
 
 const day = 86_400_000
 const Ki = 1024

@@ -1,5 +1,5 @@
-import { number, orAuto, size } from '../schema/kinds.ts'
-import { branch, key } from '../schema/tree.ts'
+import { number, orAuto, size } from '../foundation/schema/kinds.ts'
+import { branch, key } from '../foundation/schema/tree.ts'
 
 const Mi = 1024 * 1024
 

@@ -1,6 +1,4 @@
-import type { Collector } from '../collectors/collector.ts'
-import { collectors } from '../collectors/index.ts'
-import { list } from '../schema/collections.ts'
+import { list } from '../foundation/schema/collections.ts'
 import {
   boolean,
   certificatesFile,
@@ -13,8 +11,10 @@ import {
   regex,
   someText,
   text,
-} from '../schema/kinds.ts'
-import { type Branch, branch, type Infer, type Key, type Keys, key } from '../schema/tree.ts'
+} from '../foundation/schema/kinds.ts'
+import { type Branch, branch, type Infer, type Key, type Keys, key } from '../foundation/schema/tree.ts'
+import type { Collector } from '../signals/metrics/collectors/collector.ts'
+import { collectors } from '../signals/metrics/collectors/index.ts'
 
 type Unit = (typeof collectors)[number]
 type Switches = { readonly [U in Unit as U['name']]: Key<boolean> }

@@ -1,8 +1,8 @@
-import { limits } from '../processors/limit-settings.ts'
-import { redaction } from '../processors/redact/settings.ts'
-import { transformation } from '../processors/transform/settings.ts'
-import { boolean, duration, path } from '../schema/kinds.ts'
-import { branch, key } from '../schema/tree.ts'
+import { boolean, duration, path } from '../foundation/schema/kinds.ts'
+import { branch, key } from '../foundation/schema/tree.ts'
+import { limits } from '../pipeline/processors/limit-settings.ts'
+import { redaction } from '../pipeline/processors/redact/settings.ts'
+import { transformation } from '../pipeline/processors/transform/settings.ts'
 import { exporting } from './schema-export.ts'
 
 export const pipeline = branch('Processing of telemetry between collection and export.', {

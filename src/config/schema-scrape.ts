@@ -1,7 +1,7 @@
-import { item, list, map } from '../schema/collections.ts'
-import { boolean, duration, openPorts, text, url } from '../schema/kinds.ts'
-import { branch, key } from '../schema/tree.ts'
-import { scraping } from '../scraping/jobs/settings.ts'
+import { item, list, map } from '../foundation/schema/collections.ts'
+import { boolean, duration, openPorts, text, url } from '../foundation/schema/kinds.ts'
+import { branch, key } from '../foundation/schema/tree.ts'
+import { scraping } from '../signals/metrics/scraping/jobs/settings.ts'
 
 export const collectors = branch('Scraping of other exporters.', { prometheus: scraping })
 

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os'
-import { list } from '../schema/collections.ts'
+import { list } from '../foundation/schema/collections.ts'
 import {
   boolean,
   certificatesFile,
@@ -12,8 +12,8 @@ import {
   size,
   someText,
   text,
-} from '../schema/kinds.ts'
-import { branch, type Infer, key } from '../schema/tree.ts'
+} from '../foundation/schema/kinds.ts'
+import { branch, type Infer, key } from '../foundation/schema/tree.ts'
 import { agent, resource } from './schema-agent.ts'
 import { backoff, otlp, queues } from './schema-export.ts'
 import { limits } from './schema-limits.ts'

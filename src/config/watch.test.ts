@@ -17,7 +17,13 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { contentState, contentStates, noSuchFile, readContent, specialFile } from '../lib/file-content.ts'
+import {
+  contentState,
+  contentStates,
+  noSuchFile,
+  readContent,
+  specialFile,
+} from '../foundation/lib/file-content.ts'
 import { FileWatch } from './watch.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'svc-watch-'))

@@ -1,4 +1,4 @@
-import { contentStates } from '../lib/file-content.ts'
+import { contentStates } from '../foundation/lib/file-content.ts'
 
 export interface WatchOptions {
   /** Absolute paths with the states of the contents that the agent knows (`contentState`). */

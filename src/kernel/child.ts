@@ -1,7 +1,7 @@
 import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process'
 import type { Socket } from 'node:net'
 import type { Readable, Writable } from 'node:stream'
-import { lowerPriority } from '../lib/priority.ts'
+import { lowerPriority } from '../foundation/lib/priority.ts'
 
 /** A program that runs, with its standard input and output. */
 export type Child = ChildProcessByStdio<Writable, Readable, null>

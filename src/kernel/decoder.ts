@@ -2,11 +2,11 @@
 // native/decode/decode.h has the protocol. Who asks waits, so that nothing of the agent's own thread may.
 
 import { closeSync, readSync, writeSync } from 'node:fs'
-import { again } from '../lib/again.ts'
-import { BoundedMap } from '../lib/bounded-map.ts'
-import { errorText } from '../lib/logger.ts'
-import { counted } from '../lib/small-tables.ts'
-import { utf8Text } from '../lib/utf8-text.ts'
+import { again } from '../foundation/lib/again.ts'
+import { BoundedMap } from '../foundation/lib/bounded-map.ts'
+import { errorText } from '../foundation/lib/logger.ts'
+import { counted } from '../foundation/lib/small-tables.ts'
+import { utf8Text } from '../foundation/lib/utf8-text.ts'
 import { findAsset } from './assets.ts'
 import { type AnsweringChild, type Child, startAnswering, startChild } from './child.ts'
 import { type ChannelHandle, loadNative, type Native, Unsupported } from './native.ts'

@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { until } from '../../test/helpers/program.ts'
-import { createLogger } from '../lib/logger.ts'
+import { createLogger } from '../foundation/lib/logger.ts'
 import { FarFiles } from './far-files.ts'
 
 /** With what it logged. `program` stands in for the probe. */

@@ -1,9 +1,9 @@
 // Files and file systems that may never answer (of a server, or of another program), asked by a program of its own:
 // native/probe/probe.c has the protocol.
 
-import { errnoText } from '../lib/errno-text.ts'
-import { errorText, type Logger } from '../lib/logger.ts'
-import { utf8Text } from '../lib/utf8-text.ts'
+import { errnoText } from '../foundation/lib/errno-text.ts'
+import { errorText, type Logger } from '../foundation/lib/logger.ts'
+import { utf8Text } from '../foundation/lib/utf8-text.ts'
 import { findAsset } from './assets.ts'
 import { type Child, startChild } from './child.ts'
 

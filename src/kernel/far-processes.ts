@@ -1,7 +1,7 @@
 // What processes keep to themselves, asked without waiting: reading it may take for ever (process-asker.ts).
 
-import type { Logger } from '../lib/logger.ts'
-import { within } from '../lib/within.ts'
+import type { Logger } from '../foundation/lib/logger.ts'
+import { within } from '../foundation/lib/within.ts'
 import { FarError, FarFiles } from './far-files.ts'
 import { Holders } from './holders.ts'
 import { ownerOf } from './process-owner.ts'

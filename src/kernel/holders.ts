@@ -2,7 +2,7 @@
 // for ever, for a lock that they hold or a file system of theirs. So whoever asks gives up, and then asks nothing of such
 // an owner (user within a container, unit or session) until the question was answered and a while after.
 
-import type { Owner } from '../lib/fair-share.ts'
+import type { Owner } from '../foundation/lib/fair-share.ts'
 
 /** Questions that nobody answers, of all and of one group: each is a thread of svc-probe. */
 const mostHeld = 64

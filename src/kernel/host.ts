@@ -15,9 +15,9 @@ import {
   statfsSync,
 } from 'node:fs'
 import { posix } from 'node:path'
-import { decimal } from '../lib/scanner.ts'
-import { utf8Text } from '../lib/utf8-text.ts'
-import type { Host, Tree } from '../model/host.ts'
+import { decimal } from '../foundation/lib/scanner.ts'
+import { utf8Text } from '../foundation/lib/utf8-text.ts'
+import type { Host, Tree } from '../foundation/model/host.ts'
 import { MountTable } from './mounts.ts'
 import { NearTree } from './near-tree.ts'
 

@@ -1,7 +1,7 @@
 // What this process has in the kernel: the programs and maps of every object that is loaded, whoever loaded it. Whoever
 // shows some of it reads it here.
 
-import { Turn } from '../lib/turn.ts'
+import { Turn } from '../foundation/lib/turn.ts'
 import type { MapEntries } from './map-entries.ts'
 import type { ProgramSpec } from './native.ts'
 

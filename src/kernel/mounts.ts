@@ -2,8 +2,8 @@
 
 import { lstatSync, readlinkSync } from 'node:fs'
 import { posix } from 'node:path'
-import { utf8Text } from '../lib/utf8-text.ts'
-import type { Tree } from '../model/host.ts'
+import { utf8Text } from '../foundation/lib/utf8-text.ts'
+import type { Tree } from '../foundation/model/host.ts'
 
 /** One line of mountinfo (proc(5)). Texts are as the kernel writes them, the mount point decoded. */
 export interface Mount {

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { afterEach, beforeEach, test } from 'node:test'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
 import { TlsLab } from '../../test/helpers/tls-lab.ts'
-import { readElfSymbols } from '../lib/elf-symbols.ts'
+import { readElfSymbols } from '../foundation/lib/elf-symbols.ts'
 
 const skip = withoutBpf
 let lab: TlsLab

@@ -1,4 +1,4 @@
-import type { Tree } from '../model/host.ts'
+import type { Tree } from '../foundation/model/host.ts'
 import { FarPaths, type MountTable } from './mounts.ts'
 
 /** Mounts and links may be of this age. */

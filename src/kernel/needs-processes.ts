@@ -1,7 +1,7 @@
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { errorText } from '../lib/logger.ts'
-import { isKernelThread, statFields } from '../lib/process-stat.ts'
+import { errorText } from '../foundation/lib/logger.ts'
+import { isKernelThread, statFields } from '../foundation/lib/process-stat.ts'
 import { heldCapabilities } from './capabilities.ts'
 import { capabilityHints, type Finding, need } from './need.ts'
 

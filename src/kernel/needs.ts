@@ -1,6 +1,6 @@
 import { closeSync, openSync } from 'node:fs'
 import { release } from 'node:os'
-import { errorText } from '../lib/logger.ts'
+import { errorText } from '../foundation/lib/logger.ts'
 import { refusalOf, refusals } from './bpf-refusal.ts'
 import { loadNative, mapType, type Native, programType, Unsupported } from './native.ts'
 import { capabilityHints, type Fault, type Finding, hintText, type Need, need, outcomeOf } from './need.ts'

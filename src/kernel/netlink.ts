@@ -1,6 +1,6 @@
 // Netlink (netlink(7)): requests to the kernel, and its answers as cursors over the bytes they came in.
 
-import { utf8Text } from '../lib/utf8-text.ts'
+import { utf8Text } from '../foundation/lib/utf8-text.ts'
 import { loadNative, type Native, Unsupported } from './native.ts'
 
 /** Protocols of netlink. */

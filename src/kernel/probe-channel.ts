@@ -1,7 +1,7 @@
 // svc-probe, asked by turns: who asks waits for the answer, and never longer than it said.
 
 import { readSync, writeSync } from 'node:fs'
-import { again } from '../lib/again.ts'
+import { again } from '../foundation/lib/again.ts'
 import { type AnsweringChild, startAnswering } from './child.ts'
 import type { ChannelHandle, Native } from './native.ts'
 

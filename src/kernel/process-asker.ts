@@ -2,7 +2,7 @@
 // which any process can keep, and for whoever serves a file that it has mapped (FUSE). Who asks here waits for a moment.
 
 import { isMainThread } from 'node:worker_threads'
-import type { Owner } from '../lib/fair-share.ts'
+import type { Owner } from '../foundation/lib/fair-share.ts'
 import { findAsset } from './assets.ts'
 import { Holders, keyOf } from './holders.ts'
 import { loadNative, Unsupported } from './native.ts'

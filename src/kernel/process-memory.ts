@@ -2,8 +2,8 @@
 // serves it likes, and looking whether it is there first is no help, as the process can exchange what it has mapped.
 
 import { readFileSync } from 'node:fs'
-import type { Owner } from '../lib/fair-share.ts'
-import { u64 } from '../lib/u64.ts'
+import type { Owner } from '../foundation/lib/fair-share.ts'
+import { u64 } from '../foundation/lib/u64.ts'
 import type { ProbeAnswer } from './probe-channel.ts'
 import { type ProcessAsker, processAsker } from './process-asker.ts'
 import { ownerOf } from './process-owner.ts'

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import type { Owner } from '../lib/fair-share.ts'
+import type { Owner } from '../foundation/lib/fair-share.ts'
 
 /** Of a path of control groups: longer ones are cut. */
 const mostText = 256

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { after, afterEach, test } from 'node:test'
 import { NotifySocket } from '../../test/helpers/notify-socket.ts'
 import { pause, until } from '../../test/helpers/program.ts'
-import { createLogger } from '../lib/logger.ts'
+import { createLogger } from '../foundation/lib/logger.ts'
 import { ServiceNotify } from './service-notify.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'svc-notify-'))

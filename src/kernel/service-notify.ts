@@ -1,6 +1,6 @@
 // Tells the service manager that started this process how it is: sd_notify(3), without its library.
 
-import { errorText, type Logger } from '../lib/logger.ts'
+import { errorText, type Logger } from '../foundation/lib/logger.ts'
 import { loadNative, Unsupported } from './native.ts'
 
 /** What a manager is told at every beat. */

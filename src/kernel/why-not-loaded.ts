@@ -1,4 +1,4 @@
-import { errorText } from '../lib/logger.ts'
+import { errorText } from '../foundation/lib/logger.ts'
 import { LoadError } from './bpf-object.ts'
 import { btf, firstMissing, loadPrograms } from './needs.ts'
 

@@ -1,5 +1,5 @@
-import type { Batch } from '../model/batch.ts'
-import type { DropReasonName } from '../model/drop-reasons.ts'
+import type { Batch } from '../foundation/model/batch.ts'
+import type { DropReasonName } from '../foundation/model/drop-reasons.ts'
 
 /** A batch in a queue. Times are milliseconds of `performance.now()`, which is monotonic. */
 export interface Entry {

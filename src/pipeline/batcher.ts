@@ -1,8 +1,8 @@
-import type { RequestBuilder } from '../exporters/otlp/request.ts'
-import type { Batch } from '../model/batch.ts'
-import type { DropReasonName } from '../model/drop-reasons.ts'
-import type { PreparedMetric, Sent } from '../model/prepared-metric.ts'
-import type { Resource, Scope } from '../model/resource.ts'
+import type { Batch } from '../foundation/model/batch.ts'
+import type { DropReasonName } from '../foundation/model/drop-reasons.ts'
+import type { PreparedMetric, Sent } from '../foundation/model/prepared-metric.ts'
+import type { Resource, Scope } from '../foundation/model/resource.ts'
+import type { RequestBuilder } from './exporters/otlp/request.ts'
 import type { Account } from './ledger.ts'
 import { Prepared } from './prepared.ts'
 

@@ -1,4 +1,4 @@
-import type { Signal } from '../model/signal.ts'
+import type { Signal } from '../foundation/model/signal.ts'
 
 /**
  * Compressed bytes per item before the first batch: those of an agent with default settings on a host with little

@@ -1,7 +1,7 @@
-import type { SendFault } from '../model/batch.ts'
-import type { DropReasonName } from '../model/drop-reasons.ts'
-import type { Signal } from '../model/signal.ts'
-import type { SignalTypeName } from '../model/signal-types.ts'
+import type { SendFault } from '../foundation/model/batch.ts'
+import type { DropReasonName } from '../foundation/model/drop-reasons.ts'
+import type { Signal } from '../foundation/model/signal.ts'
+import type { SignalTypeName } from '../foundation/model/signal-types.ts'
 
 /** Maximum endpoints counted by name; over it, the one idle longest is added to `other`. */
 const maxEndpoints = 16

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { type Batch, plainBatch } from '../model/batch.ts'
+import { type Batch, plainBatch } from '../foundation/model/batch.ts'
 import type { Entry } from './batch-queue.ts'
 import { usualItemBytes } from './item-size.ts'
 import { MemoryQueue } from './memory-queue.ts'

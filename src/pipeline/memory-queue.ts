@@ -1,6 +1,6 @@
-import { type Batch, plainBatch } from '../model/batch.ts'
-import type { DropReasonName } from '../model/drop-reasons.ts'
-import type { Signal } from '../model/signal.ts'
+import { type Batch, plainBatch } from '../foundation/model/batch.ts'
+import type { DropReasonName } from '../foundation/model/drop-reasons.ts'
+import type { Signal } from '../foundation/model/signal.ts'
 import type { BatchQueue, Dropped, Entry } from './batch-queue.ts'
 import { ItemSize } from './item-size.ts'
 

@@ -1,6 +1,6 @@
-import { Backoff, type BackoffOptions } from '../lib/backoff.ts'
-import { type Logger, limitRepeats } from '../lib/logger.ts'
-import type { SendError, Sender } from '../model/batch.ts'
+import { Backoff, type BackoffOptions } from '../foundation/lib/backoff.ts'
+import { type Logger, limitRepeats } from '../foundation/lib/logger.ts'
+import type { SendError, Sender } from '../foundation/model/batch.ts'
 
 export interface RetryOptions extends BackoffOptions {
   /** Maximum time from the first attempt until a batch is dropped, in milliseconds; 0 for no limit. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Batch, plainBatch } from '../model/batch.ts'
+import { type Batch, plainBatch } from '../foundation/model/batch.ts'
 import { Packer } from './packer.ts'
 
 const batchOf = (items: number) => plainBatch('logs', items, new Uint8Array(10 * items))

@@ -1,4 +1,4 @@
-import type { Batch } from '../model/batch.ts'
+import type { Batch } from '../foundation/model/batch.ts'
 
 /** Compresses a request. */
 export type Pack = (batch: Batch) => Promise<Batch>

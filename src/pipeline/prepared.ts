@@ -1,5 +1,5 @@
-import type { MetricTemplate, PreparedMetric } from '../model/prepared-metric.ts'
-import type { Resource, Scope } from '../model/resource.ts'
+import type { MetricTemplate, PreparedMetric } from '../foundation/model/prepared-metric.ts'
+import type { Resource, Scope } from '../foundation/model/resource.ts'
 
 export interface PreparedPart {
   readonly resource: Resource

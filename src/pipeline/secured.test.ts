@@ -7,7 +7,7 @@ import fc from 'fast-check'
 import { openStore, queueDirectory, until } from '../../test/helpers/disk-store.ts'
 import { randomOf, ShadowFiles } from '../../test/helpers/shadow-files.ts'
 import { soak } from '../../test/helpers/soak.ts'
-import { createLogger } from '../lib/logger.ts'
+import { createLogger } from '../foundation/lib/logger.ts'
 import {
   type Batch,
   type ExportCall,
@@ -15,8 +15,8 @@ import {
   SendError,
   type Sender,
   type SendFault,
-} from '../model/batch.ts'
-import { resource } from '../model/resource.ts'
+} from '../foundation/model/batch.ts'
+import { resource } from '../foundation/model/resource.ts'
 import type { BatchQueue, Dropped } from './batch-queue.ts'
 import type { Builder } from './batcher.ts'
 import { signalDirectory } from './disk/disk-layout.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import type { Level, Logger } from '../lib/logger.ts'
+import type { Level, Logger } from '../foundation/lib/logger.ts'
 import {
   type Batch,
   type ExportCall,
@@ -8,7 +8,7 @@ import {
   type Receipt,
   SendError,
   type SendFault,
-} from '../model/batch.ts'
+} from '../foundation/model/batch.ts'
 import { Account } from './ledger.ts'
 import { MemoryQueue } from './memory-queue.ts'
 import { type ExportRequest, type Halve, SendLoop, type SendSettings } from './send-loop.ts'

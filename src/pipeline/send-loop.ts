@@ -1,4 +1,4 @@
-import type { Logger } from '../lib/logger.ts'
+import type { Logger } from '../foundation/lib/logger.ts'
 import {
   type Batch,
   type ExportCall,
@@ -6,9 +6,9 @@ import {
   SendError,
   type Sender,
   type SendFault,
-} from '../model/batch.ts'
-import type { DropReasonName } from '../model/drop-reasons.ts'
-import type { Signal } from '../model/signal.ts'
+} from '../foundation/model/batch.ts'
+import type { DropReasonName } from '../foundation/model/drop-reasons.ts'
+import type { Signal } from '../foundation/model/signal.ts'
 import type { BatchQueue, Entry } from './batch-queue.ts'
 import type { Account } from './ledger.ts'
 import { type Destination, Outlet, type RetryOptions } from './outlet.ts'

@@ -1,6 +1,6 @@
-import type { PreparedIntake, PreparedMetric, Sent } from '../model/prepared-metric.ts'
-import type { Resource, Scope } from '../model/resource.ts'
-import type { SignalTypeName } from '../model/signal-types.ts'
+import type { PreparedIntake, PreparedMetric, Sent } from '../foundation/model/prepared-metric.ts'
+import type { Resource, Scope } from '../foundation/model/resource.ts'
+import type { SignalTypeName } from '../foundation/model/signal-types.ts'
 import type { Intake } from './batcher.ts'
 import type { Account, TypeCount } from './ledger.ts'
 

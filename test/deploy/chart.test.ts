@@ -5,12 +5,12 @@ import { join, resolve } from 'node:path'
 import { after, before, test } from 'node:test'
 import { Ajv } from 'ajv'
 import { parse } from 'yaml'
-import { probePaths } from '../../src/api/routes.ts'
-import { parseArguments } from '../../src/cli/arguments.ts'
-import { table } from '../../src/cli/doctor/table.ts'
-import { commands } from '../../src/cli/index.ts'
-import { endMs } from '../../src/cli/run-agent.ts'
 import { type Config, loadConfig } from '../../src/config/index.ts'
+import { parseArguments } from '../../src/program/cli/arguments.ts'
+import { commands } from '../../src/program/cli/index.ts'
+import { endMs } from '../../src/program/cli/run-agent.ts'
+import { table } from '../../src/program/doctor/table.ts'
+import { probePaths } from '../../src/view/api/routes.ts'
 import { chart, type Rendered, renderChart, withoutHelmRender } from '../helpers/helm-chart.ts'
 import { type KubeObject, objectsOf } from '../helpers/helm-objects.ts'
 import { combinations } from '../helpers/helm-values.ts'
@@ -406,7 +406,12 @@ function holdToProgram({ workload, container, config }: Run, objects: readonly K
   }
   holdPlaces(spec, container, config, isAgent)
   const source = readFileSync(
-    join(root, isAgent ? 'src/discovery/kubernetes/kubernetes-source.ts' : 'src/scraping/shard.ts'),
+    join(
+      root,
+      isAgent
+        ? 'src/identity/discovery/kubernetes/kubernetes-source.ts'
+        : 'src/signals/metrics/scraping/shard.ts',
+    ),
     'utf8',
   )
   for (const { name } of container.env)

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { Agent, request } from 'node:http'
 import { afterEach, test } from 'node:test'
-import { type Signal, signals } from '../../src/model/signal.ts'
+import { type Signal, signals } from '../../src/foundation/model/signal.ts'
 import { AgentProcess, type Tree } from '../helpers/agent-process.ts'
 import { checkBooks, itemNames } from '../helpers/books.ts'
 import { type Exposition, type ExpositionFormat, parseExposition } from '../helpers/exposition.ts'

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { afterEach, test } from 'node:test'
-import type { TargetsDocument } from '../../src/api/types.ts'
+import type { TargetsDocument } from '../../src/view/api/types.ts'
 import { AgentProcess, type Tree } from '../helpers/agent-process.ts'
 import { MetricSink } from '../helpers/metric-sink.ts'
 import { PageGenerator } from '../helpers/page-generator.ts'

@@ -5,7 +5,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { after, before, test } from 'node:test'
-import type { Manifest } from '../../src/cli/diagnostics/bundle.ts'
+import type { Manifest } from '../../src/program/cli/diagnostics/bundle.ts'
 import { AgentProcess } from '../helpers/agent-process.ts'
 import { cleanEnvironment, svcProgram } from '../helpers/program-under-test.ts'
 

@@ -7,7 +7,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { after, test } from 'node:test'
-import type { MapLine } from '../../src/api/ui/documents.ts'
+import type { MapLine } from '../../src/view/api/ui/documents.ts'
 import { dockerRun } from '../../tools/deploy/docker.ts'
 import { writeImage } from '../../tools/package/image.ts'
 import { startOf } from '../../tools/package/image-launcher.ts'

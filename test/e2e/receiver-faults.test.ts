@@ -7,9 +7,9 @@ import { createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { statusName } from '../../src/lib/grpc-status.ts'
-import { resource } from '../../src/model/resource.ts'
-import { Span } from '../../src/model/span.ts'
+import { statusName } from '../../src/foundation/lib/grpc-status.ts'
+import { resource } from '../../src/foundation/model/resource.ts'
+import { Span } from '../../src/foundation/model/span.ts'
 import { makeCertificates } from '../helpers/certificates.ts'
 import {
   type Answer,

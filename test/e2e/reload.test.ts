@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { copyFileSync, writeFileSync } from 'node:fs'
 import { after, afterEach, before, test } from 'node:test'
-import type { StatusDocument } from '../../src/api/types.ts'
+import type { StatusDocument } from '../../src/view/api/types.ts'
 import { AgentProcess, largeRing, type Tree } from '../helpers/agent-process.ts'
 import { makeCertificates } from '../helpers/certificates.ts'
 import { call } from '../helpers/http.ts'

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { after, before, test } from 'node:test'
 import { build } from 'esbuild'
-import { collectors } from '../../src/collectors/index.ts'
+import { collectors } from '../../src/signals/metrics/collectors/index.ts'
 import { bundleOptions } from '../../tools/bundle-options.ts'
 import { makeCertificates } from '../helpers/certificates.ts'
 import { type Exposition, parseExposition } from '../helpers/exposition.ts'
@@ -87,8 +87,8 @@ async function programDirectory(): Promise<Record<string, string>> {
   const define = { 'import.meta.dirname': '__dirname', SVC_BUILD: about }
   const bundled = {
     'svc.cjs': 'src/main.ts',
-    'profiling-worker.cjs': 'src/profiling/worker.ts',
-    'try-worker.cjs': 'src/agent/ui/try-worker.ts',
+    'profiling-worker.cjs': 'src/signals/profiles/worker.ts',
+    'try-worker.cjs': 'src/program/documents/try-worker.ts',
   }
   for (const [name, entry] of Object.entries(bundled))
     await build({

@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, 
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { after, test } from 'node:test'
-import { table } from '../../src/cli/doctor/table.ts'
+import { table } from '../../src/program/doctor/table.ts'
 
 const analyze = '/usr/bin/systemd-analyze'
 const skip = existsSync(analyze) ? false : `units are checked by ${analyze}, of Debian's package systemd`

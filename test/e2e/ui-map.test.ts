@@ -8,8 +8,8 @@ import type {
   ServiceLine,
   TraceDocument,
   TracesLine,
-} from '../../src/api/ui/documents.ts'
-import { mapLine, seriesLine, serviceLine, traceDocument } from '../../src/api/ui/look-shapes.ts'
+} from '../../src/view/api/ui/documents.ts'
+import { mapLine, seriesLine, serviceLine, traceDocument } from '../../src/view/api/ui/look-shapes.ts'
 import { AgentProcess } from '../helpers/agent-process.ts'
 import { withoutBpf } from '../helpers/compile-bpf.ts'
 import { checkShape } from '../helpers/document-shape.ts'

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import { afterEach, test } from 'node:test'
-import type { TargetsDocument } from '../../src/api/types.ts'
+import type { TargetsDocument } from '../../src/view/api/types.ts'
 import { AgentProcess, type Tree } from '../helpers/agent-process.ts'
 import { parseExposition } from '../helpers/exposition.ts'
 import { call } from '../helpers/http.ts'

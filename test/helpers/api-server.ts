@@ -2,11 +2,11 @@ import { type Agent, type IncomingHttpHeaders, type RequestOptions, request } fr
 import { request as secureRequest } from 'node:https'
 import { connect, type Socket } from 'node:net'
 import type { TestContext } from 'node:test'
-import { type Answer, json } from '../../src/api/answer.ts'
-import type { ApiRequest, Operation } from '../../src/api/operation.ts'
-import { type Api, type ApiOptions, type ApiSettings, startApi } from '../../src/api/server.ts'
+import { createLogger } from '../../src/foundation/lib/logger.ts'
 import { peerUser } from '../../src/kernel/peer-user.ts'
-import { createLogger } from '../../src/lib/logger.ts'
+import { type Answer, json } from '../../src/view/api/answer.ts'
+import type { ApiRequest, Operation } from '../../src/view/api/operation.ts'
+import { type Api, type ApiOptions, type ApiSettings, startApi } from '../../src/view/api/server.ts'
 
 /** Nothing on but the port, on loopback. */
 export const settings: ApiSettings = {

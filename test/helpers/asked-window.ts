@@ -1,9 +1,9 @@
-import { Tracing } from '../../src/agent/tracing.ts'
-import type { UiParts } from '../../src/agent/ui/parts.ts'
-import type { Service } from '../../src/entities/service-list.ts'
-import { type Resource, resource } from '../../src/model/resource.ts'
-import { EdgeWindow } from '../../src/window/edge-window.ts'
-import { SpanWindow } from '../../src/window/span-window.ts'
+import { type Resource, resource } from '../../src/foundation/model/resource.ts'
+import type { Service } from '../../src/identity/entities/service-list.ts'
+import { Tracing } from '../../src/program/agent/tracing.ts'
+import type { UiParts } from '../../src/program/documents/parts.ts'
+import { EdgeWindow } from '../../src/view/window/edge-window.ts'
+import { SpanWindow } from '../../src/view/window/span-window.ts'
 
 export interface Request {
   readonly client: Resource | string

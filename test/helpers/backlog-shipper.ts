@@ -5,10 +5,10 @@
 // at a time than its queues have taken over. It ends with its input.
 import { writeSync } from 'node:fs'
 import { createInterface } from 'node:readline'
-import { Attributes } from '../../src/model/attributes.ts'
-import { resource } from '../../src/model/resource.ts'
-import { signals } from '../../src/model/signal.ts'
-import { Span } from '../../src/model/span.ts'
+import { Attributes } from '../../src/foundation/model/attributes.ts'
+import { resource } from '../../src/foundation/model/resource.ts'
+import { signals } from '../../src/foundation/model/signal.ts'
+import { Span } from '../../src/foundation/model/span.ts'
 import { Shipment } from './shipment.ts'
 
 export interface Backlog {

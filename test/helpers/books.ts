@@ -1,6 +1,6 @@
 // Whether the books of a page of metrics are right.
 import assert from 'node:assert/strict'
-import { signals } from '../../src/model/signal.ts'
+import { signals } from '../../src/foundation/model/signal.ts'
 import type { Exposition } from './exposition.ts'
 
 /** How the metrics call the items of each signal. */

@@ -1,4 +1,4 @@
-import type { Container } from '../../src/model/entity.ts'
+import type { Container } from '../../src/foundation/model/entity.ts'
 
 /** A container of which nothing is known but what a test says. */
 export function containerOf(parts: Partial<Container> & Pick<Container, 'id'>): Container {

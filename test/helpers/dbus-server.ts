@@ -5,8 +5,13 @@ import { createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
-import { messageSize, prefixBytes } from '../../src/lib/dbus-message.ts'
-import { DBusReader, type DBusValue, type DBusVariant, DBusWriter } from '../../src/lib/dbus-value.ts'
+import { messageSize, prefixBytes } from '../../src/foundation/lib/dbus-message.ts'
+import {
+  DBusReader,
+  type DBusValue,
+  type DBusVariant,
+  DBusWriter,
+} from '../../src/foundation/lib/dbus-value.ts'
 
 export interface Asked {
   readonly serial: number

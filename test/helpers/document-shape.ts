@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
-import { namedShapes, refer, type Schema } from '../../src/api/schema.ts'
+import { namedShapes, refer, type Schema } from '../../src/view/api/schema.ts'
 
 const compiled = new WeakMap<Schema<unknown>, ValidateFunction>()
 

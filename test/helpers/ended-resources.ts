@@ -1,5 +1,5 @@
-import type { ProcessTable } from '../../src/entities/process-table.ts'
-import type { Resource } from '../../src/model/resource.ts'
+import type { Resource } from '../../src/foundation/model/resource.ts'
+import type { ProcessTable } from '../../src/identity/entities/process-table.ts'
 
 const told = new WeakMap<ProcessTable, Resource[]>()
 

@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
-import { zstdAvailable } from '../../src/exporters/compression.ts'
+import { zstdAvailable } from '../../src/pipeline/exporters/compression.ts'
 
 /** Acting as another user. */
 export const withoutRoot: string | false =

@@ -1,6 +1,6 @@
-import { Attributes } from '../../src/model/attributes.ts'
-import type { Frame, FrameType, Sample } from '../../src/model/profile.ts'
-import type { ProfiledGroup, TakenProfile } from '../../src/model/taken-profile.ts'
+import { Attributes } from '../../src/foundation/model/attributes.ts'
+import type { Frame, FrameType, Sample } from '../../src/foundation/model/profile.ts'
+import type { ProfiledGroup, TakenProfile } from '../../src/foundation/model/taken-profile.ts'
 
 const period = 10_000_000
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import type { ProtocolUnit } from '../../src/model/protocol.ts'
-import type { StreamDecoder } from '../../src/model/stream.ts'
+import type { ProtocolUnit } from '../../src/foundation/model/protocol.ts'
+import type { StreamDecoder } from '../../src/foundation/model/stream.ts'
 import { soak } from './soak.ts'
 import { type SeenOperation, type SessionOptions, StreamSession } from './stream-session.ts'
 

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startAgent } from '../../src/agent.ts'
-import type { RunningAgent } from '../../src/api/types.ts'
 import { type LoadedConfig, loadConfig } from '../../src/config/index.ts'
-import { LogRing } from '../../src/lib/log-ring.ts'
-import { createLogger } from '../../src/lib/logger.ts'
+import { LogRing } from '../../src/foundation/lib/log-ring.ts'
+import { createLogger } from '../../src/foundation/lib/logger.ts'
+import { startAgent } from '../../src/program/agent.ts'
+import type { RunningAgent } from '../../src/view/api/types.ts'
 
 export interface InnerAgent {
   readonly agent: RunningAgent

@@ -3,10 +3,10 @@
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { release } from 'node:os'
-import type { Segment } from '../../src/model/stream.ts'
-import { SyscallCapture } from '../../src/probes/syscall-capture.ts'
-import { http1 } from '../../src/protocols/http1.ts'
-import { Streams } from '../../src/tracing/streams.ts'
+import type { Segment } from '../../src/foundation/model/stream.ts'
+import { SyscallCapture } from '../../src/signals/capture/syscall-capture.ts'
+import { http1 } from '../../src/signals/traces/protocols/http1.ts'
+import { Streams } from '../../src/signals/traces/tracing/streams.ts'
 import { guestNative, startLoopback } from './guest-loopback.ts'
 
 /** What it prints. */

@@ -16,8 +16,8 @@ const root = resolve(import.meta.dirname, '../..')
 /** Sources by the file that each becomes in the machine. */
 const bundles: Readonly<Record<string, string>> = {
   '/opt/svc/dist/svc.cjs': 'src/main.ts',
-  '/opt/svc/dist/profiling-worker.cjs': 'src/profiling/worker.ts',
-  '/opt/svc/dist/try-worker.cjs': 'src/agent/ui/try-worker.ts',
+  '/opt/svc/dist/profiling-worker.cjs': 'src/signals/profiles/worker.ts',
+  '/opt/svc/dist/try-worker.cjs': 'src/program/documents/try-worker.ts',
   '/opt/svc/dist/kernel-program.cjs': 'test/helpers/kernel-program.ts',
   '/opt/svc/dist/kernel-buffers-program.cjs': 'test/helpers/kernel-buffers-program.ts',
   '/opt/kernel/programs.cjs': 'test/helpers/kernel-programs.ts',

@@ -1,5 +1,5 @@
-import { CapturedHead, Connection } from '../../src/model/connection.ts'
-import { Operation } from '../../src/model/stream.ts'
+import { CapturedHead, Connection } from '../../src/foundation/model/connection.ts'
+import { Operation } from '../../src/foundation/model/stream.ts'
 
 type Own = Pick<
   Operation,

@@ -4,8 +4,8 @@
 
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { createInterface } from 'node:readline'
-import { KubernetesSource } from '../../src/discovery/kubernetes/kubernetes-source.ts'
-import { Entities } from '../../src/entities/entities.ts'
+import { KubernetesSource } from '../../src/identity/discovery/kubernetes/kubernetes-source.ts'
+import { Entities } from '../../src/identity/entities/entities.ts'
 
 const [port = '', node = ''] = process.argv.slice(2)
 const entities = new Entities()

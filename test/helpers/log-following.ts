@@ -4,10 +4,10 @@
 import { fdatasyncSync, openSync, realpathSync, writeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { FarFiles } from '../../src/kernel/far-files.ts'
-import { FarLogs } from '../../src/logs/far-logs.ts'
-import type { FollowedFile, LineReader, LogSource } from '../../src/logs/line-reader.ts'
-import { LogFollower, type LogFollowerOptions } from '../../src/logs/log-follower.ts'
-import { LogPositions } from '../../src/logs/log-positions.ts'
+import { FarLogs } from '../../src/signals/logs/far-logs.ts'
+import type { FollowedFile, LineReader, LogSource } from '../../src/signals/logs/line-reader.ts'
+import { LogFollower, type LogFollowerOptions } from '../../src/signals/logs/log-follower.ts'
+import { LogPositions } from '../../src/signals/logs/log-positions.ts'
 import { silentLogger } from './silent-logger.ts'
 
 export type TakeLine = (line: string, file: FollowedFile) => void

@@ -3,10 +3,10 @@
 // Writes to standard output, again and again, how many records the queue has accepted; the records' bodies are
 // PREFIX:0, PREFIX:1 and so on, in this order. With a PREFIX of "-" it makes none, and ends when nothing is queued.
 import { writeSync } from 'node:fs'
-import { Outlets } from '../../src/agent/outlets.ts'
 import { loadConfig } from '../../src/config/index.ts'
-import { LogRecord } from '../../src/model/log.ts'
-import { resource } from '../../src/model/resource.ts'
+import { LogRecord } from '../../src/foundation/model/log.ts'
+import { resource } from '../../src/foundation/model/resource.ts'
+import { Outlets } from '../../src/program/agent/outlets.ts'
 import { nativeOrThrow } from './native.ts'
 import { silentLogger } from './silent-logger.ts'
 

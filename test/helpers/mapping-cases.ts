@@ -9,11 +9,17 @@
 // a histogram tells what each bucket counts itself, by its upper bound.
 
 import { readFileSync } from 'node:fs'
-import type { Attributes } from '../../src/model/attributes.ts'
-import type { Exemplar, HistogramPoint, Metric, NumberPoint, SummaryPoint } from '../../src/model/metric.ts'
-import type { MappedMetric, MappedSeries } from '../../src/scraping/mapping/map-family.ts'
-import type { MappedFamily } from '../../src/scraping/mapping/mapped-family.ts'
-import { metricsScope } from '../../src/scraping/mapping/metrics-scope.ts'
+import type { Attributes } from '../../src/foundation/model/attributes.ts'
+import type {
+  Exemplar,
+  HistogramPoint,
+  Metric,
+  NumberPoint,
+  SummaryPoint,
+} from '../../src/foundation/model/metric.ts'
+import type { MappedMetric, MappedSeries } from '../../src/signals/metrics/scraping/mapping/map-family.ts'
+import type { MappedFamily } from '../../src/signals/metrics/scraping/mapping/mapped-family.ts'
+import { metricsScope } from '../../src/signals/metrics/scraping/mapping/metrics-scope.ts'
 
 export const scrapeUs = 1.7e15
 

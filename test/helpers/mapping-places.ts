@@ -1,11 +1,15 @@
 // Families whose numbers are places in an array, beside the same with their values.
 
 import assert from 'node:assert/strict'
-import { metricTemplate } from '../../src/exporters/otlp/metric-template.ts'
-import type { HistogramPoint, Metric, NumberPoint, SummaryPoint } from '../../src/model/metric.ts'
-import { type MappedFamily, type MappedSeries, mapFamily } from '../../src/scraping/mapping/map-family.ts'
-import type { FamilyMetadata } from '../../src/scraping/mapping/mapped-family.ts'
-import { writeStarts } from '../../src/scraping/mapping/start-time.ts'
+import type { HistogramPoint, Metric, NumberPoint, SummaryPoint } from '../../src/foundation/model/metric.ts'
+import { metricTemplate } from '../../src/pipeline/exporters/otlp/metric-template.ts'
+import {
+  type MappedFamily,
+  type MappedSeries,
+  mapFamily,
+} from '../../src/signals/metrics/scraping/mapping/map-family.ts'
+import type { FamilyMetadata } from '../../src/signals/metrics/scraping/mapping/mapped-family.ts'
+import { writeStarts } from '../../src/signals/metrics/scraping/mapping/start-time.ts'
 import { scrapeUs } from './mapping-cases.ts'
 
 /** Fails where a family made of places and filled is not that of values, nor says that its numbers contradict. */

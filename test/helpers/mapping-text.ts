@@ -1,8 +1,8 @@
 // OTLP metrics as a page in Prometheus' text format 0.0.4, as an exporter of OTLP would print those that came from one.
 
-import { numberText } from '../../src/exposition/number-text.ts'
-import type { Attributes } from '../../src/model/attributes.ts'
-import type { HistogramPoint, Metric, NumberPoint, SummaryPoint } from '../../src/model/metric.ts'
+import type { Attributes } from '../../src/foundation/model/attributes.ts'
+import type { HistogramPoint, Metric, NumberPoint, SummaryPoint } from '../../src/foundation/model/metric.ts'
+import { numberText } from '../../src/signals/metrics/exposition/number-text.ts'
 
 /** The lines of a metric with those that describe it; without where `isKnown`. */
 export function printedMetric(metric: Metric, isKnown: boolean): string {

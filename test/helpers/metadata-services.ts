@@ -4,8 +4,8 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { MetadataService } from '../../src/lib/metadata-service.ts'
-import type { CloudProvider, Dmi } from '../../src/model/cloud-provider.ts'
+import { MetadataService } from '../../src/foundation/lib/metadata-service.ts'
+import type { CloudProvider, Dmi } from '../../src/foundation/model/cloud-provider.ts'
 
 export type CloudName = CloudProvider['name']
 

@@ -27,7 +27,7 @@ export class NetworkNamespace {
   /** What a collector reads there, after a script has run in the same process. */
   read(name: string, options: Record<string, unknown> = {}, before = ''): ReadResult {
     const result = this.run(`${before}
-      const { ${name} } = await import(${JSON.stringify(join(root, 'src/collectors', `${name}.ts`))})
+      const { ${name} } = await import(${JSON.stringify(join(root, 'src/signals/metrics/collectors', `${name}.ts`))})
       const { readWith } = await import(${JSON.stringify(join(root, 'test/helpers/collector.ts'))})
       console.log(JSON.stringify(await readWith(${name}, ${JSON.stringify(options)}, '/')))`) as ReadResult
     hostPages.publish(result.lines.join('\n'))

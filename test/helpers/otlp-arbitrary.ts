@@ -1,9 +1,16 @@
 import fc from 'fast-check'
-import { Attributes, type AttributeValue } from '../../src/model/attributes.ts'
-import { LogRecord } from '../../src/model/log.ts'
-import type { Exemplar, Metric, Temporality } from '../../src/model/metric.ts'
-import type { Frame, FrameType, Mapping, Profile, Sample, SpanLink } from '../../src/model/profile.ts'
-import { Span, type SpanKind, type StatusCode } from '../../src/model/span.ts'
+import { Attributes, type AttributeValue } from '../../src/foundation/model/attributes.ts'
+import { LogRecord } from '../../src/foundation/model/log.ts'
+import type { Exemplar, Metric, Temporality } from '../../src/foundation/model/metric.ts'
+import type {
+  Frame,
+  FrameType,
+  Mapping,
+  Profile,
+  Sample,
+  SpanLink,
+} from '../../src/foundation/model/profile.ts'
+import { Span, type SpanKind, type StatusCode } from '../../src/foundation/model/span.ts'
 
 /** A time in quarters of a microsecond, as doubles hold those of this century; 0 means unknown. */
 export const time: fc.Arbitrary<number> = fc.oneof(

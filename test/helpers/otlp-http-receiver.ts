@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import { gunzipSync, gzipSync, zstdDecompressSync } from 'node:zlib'
 import type protobuf from 'protobufjs'
-import { type Signal, signals } from '../../src/model/signal.ts'
+import { type Signal, signals } from '../../src/foundation/model/signal.ts'
 import { type Line, linesOf, pointsOf, responseObject, responseOf } from './otlp-items.ts'
 import { requestType } from './otlp-proto.ts'
 

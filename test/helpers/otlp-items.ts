@@ -1,6 +1,6 @@
 // What receivers of tests have in common: items as plain objects, and answers with a partial success.
 import type protobuf from 'protobufjs'
-import type { Signal } from '../../src/model/signal.ts'
+import type { Signal } from '../../src/foundation/model/signal.ts'
 import { requestType, responseType } from './otlp-proto.ts'
 
 /** A decoded item: a span, a metric with its points, a log record, or a profile with its samples. */

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import protobuf from 'protobufjs'
-import type { Signal } from '../../src/model/signal.ts'
+import type { Signal } from '../../src/foundation/model/signal.ts'
 
 const fixtures = join(import.meta.dirname, '../fixtures/otlp')
 const prefix = 'opentelemetry.proto.collector'

@@ -10,7 +10,7 @@ import { createInterface } from 'node:readline'
 import { parseArgs } from 'node:util'
 import { Metadata, Server, ServerCredentials } from '@grpc/grpc-js'
 import protobuf from 'protobufjs'
-import { type Signal, signals } from '../../src/model/signal.ts'
+import { type Signal, signals } from '../../src/foundation/model/signal.ts'
 import { type Line, linesOf, pointsOf, responseOf } from './otlp-items.ts'
 import { requestType } from './otlp-proto.ts'
 

@@ -1,8 +1,8 @@
 // Metrics with places for their numbers, and what they are with the numbers.
 import fc from 'fast-check'
-import { Attributes } from '../../src/model/attributes.ts'
-import type { Metric } from '../../src/model/metric.ts'
-import type { PlacedMetric } from '../../src/model/prepared-metric.ts'
+import { Attributes } from '../../src/foundation/model/attributes.ts'
+import type { Metric } from '../../src/foundation/model/metric.ts'
+import type { PlacedMetric } from '../../src/foundation/model/prepared-metric.ts'
 import * as arbitrary from './otlp-arbitrary.ts'
 
 /** Of summaries. */

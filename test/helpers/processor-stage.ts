@@ -1,17 +1,24 @@
 // Stages as the configuration makes them, and items to put through them.
 import assert from 'node:assert/strict'
-import { createLogger } from '../../src/lib/logger.ts'
-import { Attributes, type AttributeValue } from '../../src/model/attributes.ts'
-import { LogRecord } from '../../src/model/log.ts'
-import type { Metric } from '../../src/model/metric.ts'
-import type { Profile } from '../../src/model/profile.ts'
-import type { Signal } from '../../src/model/signal.ts'
-import { Span } from '../../src/model/span.ts'
-import type { Processor, ProcessorEnv, Stage } from '../../src/processors/processor.ts'
-import { formatProblems, type Problem, reportInto } from '../../src/schema/problem.ts'
-import { type Branch, branch, build, type Infer, readBranch, type Settings } from '../../src/schema/tree.ts'
-import { fileSource } from '../../src/schema/value.ts'
-import { parseYaml } from '../../src/schema/yaml-place.ts'
+import { createLogger } from '../../src/foundation/lib/logger.ts'
+import { Attributes, type AttributeValue } from '../../src/foundation/model/attributes.ts'
+import { LogRecord } from '../../src/foundation/model/log.ts'
+import type { Metric } from '../../src/foundation/model/metric.ts'
+import type { Profile } from '../../src/foundation/model/profile.ts'
+import type { Signal } from '../../src/foundation/model/signal.ts'
+import { Span } from '../../src/foundation/model/span.ts'
+import { formatProblems, type Problem, reportInto } from '../../src/foundation/schema/problem.ts'
+import {
+  type Branch,
+  branch,
+  build,
+  type Infer,
+  readBranch,
+  type Settings,
+} from '../../src/foundation/schema/tree.ts'
+import { fileSource } from '../../src/foundation/schema/value.ts'
+import { parseYaml } from '../../src/foundation/schema/yaml-place.ts'
+import type { Processor, ProcessorEnv, Stage } from '../../src/pipeline/processors/processor.ts'
 
 /** Settings from YAML, with what is wrong in them as `FILE:LINE:COLUMN: key: message`. */
 export function read<B extends Branch>(keys: B, yaml: string): { settings: Infer<B>; problems: string } {

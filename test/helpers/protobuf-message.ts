@@ -1,4 +1,4 @@
-import { fieldKey, WireType, Writer } from '../../src/lib/protobuf.ts'
+import { fieldKey, WireType, Writer } from '../../src/foundation/lib/protobuf.ts'
 
 type Field = readonly [number, string | number | Uint8Array]
 

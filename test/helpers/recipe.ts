@@ -13,7 +13,7 @@ export interface Recipe {
   readonly commands: readonly string[]
 }
 
-/** Reads the page. A block says which file it is behind the language: ```ts src/protocols/nut.ts */
+/** Reads the page. A block says which file it is behind the language: ```ts src/signals/traces/protocols/nut.ts */
 export function readRecipe(page: string): Recipe {
   const files = new Map<string, string>()
   const edits = new Map<string, readonly string[]>()

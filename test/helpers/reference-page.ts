@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 
 // A second reader of pages of metrics, written from the grammar of Prometheus' lexers (promlex.l, openmetricslex.l) with
-// regular expressions: slow, short, and as different from src/scraping/page-reader.ts as can be.
+// regular expressions: slow, short, and as different from src/signals/metrics/scraping/page-reader.ts as can be.
 
 export interface ReferenceSample {
   readonly key: string

@@ -1,11 +1,11 @@
 // A text of `scrape_configs` read as the configuration reads it.
 
-import { reportInto } from '../../src/schema/problem.ts'
-import { build, readBranch, type Settings } from '../../src/schema/tree.ts'
-import { fileSource } from '../../src/schema/value.ts'
-import { parseYaml } from '../../src/schema/yaml-place.ts'
-import { type Jobs, jobsOf } from '../../src/scraping/jobs/jobs.ts'
-import { type ScrapingSettings, scraping } from '../../src/scraping/jobs/settings.ts'
+import { reportInto } from '../../src/foundation/schema/problem.ts'
+import { build, readBranch, type Settings } from '../../src/foundation/schema/tree.ts'
+import { fileSource } from '../../src/foundation/schema/value.ts'
+import { parseYaml } from '../../src/foundation/schema/yaml-place.ts'
+import { type Jobs, jobsOf } from '../../src/signals/metrics/scraping/jobs/jobs.ts'
+import { type ScrapingSettings, scraping } from '../../src/signals/metrics/scraping/jobs/settings.ts'
 
 export interface ReadScraping extends Jobs {
   readonly settings: ScrapingSettings

@@ -1,4 +1,4 @@
-import { noAccess, type ScrapeJob } from '../../src/scraping/scrape-job.ts'
+import { noAccess, type ScrapeJob } from '../../src/signals/metrics/scraping/scrape-job.ts'
 
 /** A job that asks for nothing special, but for what a test names. */
 export function scrapeJob(own: Partial<ScrapeJob> = {}): ScrapeJob {

@@ -1,10 +1,10 @@
 // What tests of senders share.
 import assert from 'node:assert/strict'
-import { traceEncoding } from '../../src/exporters/otlp/encode-trace.ts'
-import { RequestBuilder } from '../../src/exporters/otlp/request.ts'
-import { type Batch, SendError } from '../../src/model/batch.ts'
-import { resource } from '../../src/model/resource.ts'
-import { Span } from '../../src/model/span.ts'
+import { type Batch, SendError } from '../../src/foundation/model/batch.ts'
+import { resource } from '../../src/foundation/model/resource.ts'
+import { Span } from '../../src/foundation/model/span.ts'
+import { traceEncoding } from '../../src/pipeline/exporters/otlp/encode-trace.ts'
+import { RequestBuilder } from '../../src/pipeline/exporters/otlp/request.ts'
 
 export const noTls = { caFile: '', certFile: '', keyFile: '', serverName: '', insecureSkipVerify: false }
 /** Never raised. */

@@ -1,4 +1,4 @@
-import { createLogger } from '../../src/lib/logger.ts'
+import { createLogger } from '../../src/foundation/lib/logger.ts'
 
 /** Writes nothing. */
 export const silentLogger = createLogger({ level: 'error', format: 'json', write: () => undefined })

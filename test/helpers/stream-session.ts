@@ -1,6 +1,6 @@
-import type { ProtocolOptions, ProtocolUnit } from '../../src/model/protocol.ts'
-import { Segment } from '../../src/model/stream.ts'
-import { Streams } from '../../src/tracing/streams.ts'
+import type { ProtocolOptions, ProtocolUnit } from '../../src/foundation/model/protocol.ts'
+import { Segment } from '../../src/foundation/model/stream.ts'
+import { Streams } from '../../src/signals/traces/tracing/streams.ts'
 
 /** What came of one operation. */
 export interface SeenOperation {

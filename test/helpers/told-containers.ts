@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Container, EntitySink } from '../../src/model/entity.ts'
+import type { Container, EntitySink } from '../../src/foundation/model/entity.ts'
 
 /** Keeps what a source tells of containers. */
 export class ToldContainers implements EntitySink {

@@ -1,5 +1,5 @@
-import type { TargetGroup } from '../../src/scraping/scrape-job.ts'
-import type { TargetSource } from '../../src/scraping/source.ts'
+import type { TargetGroup } from '../../src/signals/metrics/scraping/scrape-job.ts'
+import type { TargetSource } from '../../src/signals/metrics/scraping/source.ts'
 import { until } from './program.ts'
 import { silentLogger } from './silent-logger.ts'
 

@@ -1,8 +1,8 @@
 // Documents of the management API: each field that is promised stands in the shape by which they are answered, has its type and
 // is always there; the paths, their statuses and the codes of errors are those that are promised.
-import { codes } from '../../src/api/answer.ts'
-import type { Operation } from '../../src/api/operation.ts'
-import { namedShapes, refer } from '../../src/api/schema.ts'
+import { codes } from '../../src/view/api/answer.ts'
+import type { Operation } from '../../src/view/api/operation.ts'
+import { namedShapes, refer } from '../../src/view/api/schema.ts'
 import { listedOperations } from './facts.ts'
 import { type Field, service } from './spec.ts'
 

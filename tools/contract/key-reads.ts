@@ -17,7 +17,7 @@ import { API, type Checker, type Project, type Symbol as Property } from 'typesc
 import { type Declared, declaredBy, walk } from './declared-keys.ts'
 
 const readers =
-  /^src\/(?!config\/(?:schema|validate|check-|json-schema|redact|not-built|changes)|schema\/|.*(?:\/settings|\.test)\.ts$)/
+  /^src\/(?!config\/(?:schema|validate|check-|json-schema|redact|not-built|changes)|foundation\/schema\/|.*(?:\/settings|\.test)\.ts$)/
 /** Which of two keys wins stands there by their paths. */
 const byPath = 'src/config/effective.ts'
 

@@ -2,9 +2,9 @@
 import { isDeepStrictEqual } from 'node:util'
 import { parse } from 'yaml'
 import { schema } from '../../src/config/index.ts'
-import { parseDuration } from '../../src/lib/duration.ts'
-import { parseSize } from '../../src/lib/size.ts'
-import { type Branch, isBranch, type Key } from '../../src/schema/tree.ts'
+import { parseDuration } from '../../src/foundation/lib/duration.ts'
+import { parseSize } from '../../src/foundation/lib/size.ts'
+import { type Branch, isBranch, type Key } from '../../src/foundation/schema/tree.ts'
 import { differences, promisedKeys } from './spec.ts'
 
 type Json = Readonly<Record<string, unknown>>

@@ -1,8 +1,9 @@
 // The options of a container of svc: those that its needs require, and no others.
-import { table } from '../../src/cli/doctor/table.ts'
-import { endMs } from '../../src/cli/run-agent.ts'
+
 import { defaults, variableOf } from '../../src/config/index.ts'
 import { capabilityHints } from '../../src/kernel/need.ts'
+import { endMs } from '../../src/program/cli/run-agent.ts'
+import { table } from '../../src/program/doctor/table.ts'
 
 /** An option of `docker run` with its value. */
 type Option = readonly [name: string, value: string]

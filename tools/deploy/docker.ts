@@ -1,6 +1,6 @@
 // How Docker and Compose run svc, and how Docker builds it from the sources.
 import { stringify } from 'yaml'
-import { status } from '../../src/cli/status.ts'
+import { status } from '../../src/program/cli/status.ts'
 import type { Generated } from '../generated.ts'
 import { start } from '../package/image.ts'
 import { options } from './docker-options.ts'

@@ -1,11 +1,11 @@
 // Rights of an account for the roles of target discovery. test/deploy compares them with the actual requests.
-import { endpointSliceRole } from '../../src/scraping/sources/kubernetes/endpoint-slice.ts'
-import { endpointsRole } from '../../src/scraping/sources/kubernetes/endpoints.ts'
-import { ingressRole } from '../../src/scraping/sources/kubernetes/ingress.ts'
-import { nodeRole } from '../../src/scraping/sources/kubernetes/node.ts'
-import { podRole } from '../../src/scraping/sources/kubernetes/pod.ts'
-import { serviceRole } from '../../src/scraping/sources/kubernetes/service.ts'
-import type { Resource, Role } from '../../src/scraping/sources/kubernetes/watched.ts'
+import { endpointSliceRole } from '../../src/signals/metrics/scraping/sources/kubernetes/endpoint-slice.ts'
+import { endpointsRole } from '../../src/signals/metrics/scraping/sources/kubernetes/endpoints.ts'
+import { ingressRole } from '../../src/signals/metrics/scraping/sources/kubernetes/ingress.ts'
+import { nodeRole } from '../../src/signals/metrics/scraping/sources/kubernetes/node.ts'
+import { podRole } from '../../src/signals/metrics/scraping/sources/kubernetes/pod.ts'
+import { serviceRole } from '../../src/signals/metrics/scraping/sources/kubernetes/service.ts'
+import type { Resource, Role } from '../../src/signals/metrics/scraping/sources/kubernetes/watched.ts'
 
 const roles: Readonly<Record<string, Role>> = {
   pod: podRole,

@@ -1,12 +1,12 @@
 // /etc/svc/config.yaml as packages install it: every section in reading order, all of it a comment.
 
-import { type Leaf, yamlTree } from '../../src/cli/config/yaml-tree.ts'
-import { wrapped } from '../../src/cli/terminal.ts'
+import { wrapped } from '../../src/foundation/lib/terminal-text.ts'
 import { sameThing } from '../../src/config/effective.ts'
 import { schema } from '../../src/config/index.ts'
-import { signals } from '../../src/model/signal.ts'
-import { defaultOf } from '../../src/schema/collections.ts'
-import { type Branch, isBranch, type Key, leaves } from '../../src/schema/tree.ts'
+import { signals } from '../../src/foundation/model/signal.ts'
+import { defaultOf } from '../../src/foundation/schema/collections.ts'
+import { type Branch, isBranch, type Key, leaves } from '../../src/foundation/schema/tree.ts'
+import { type Leaf, yamlTree } from '../../src/program/cli/config/yaml-tree.ts'
 
 const columns = 100
 const batchSize = schema.keys.pipeline.keys.export.keys.batch.keys.size.default

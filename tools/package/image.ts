@@ -3,7 +3,7 @@
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { run } from '../../src/cli/run.ts'
+import { run } from '../../src/program/cli/run.ts'
 import type { Effort } from './debian-package.ts'
 import { writeLauncher } from './image-launcher.ts'
 import { libraries, writeSystem } from './image-system.ts'

@@ -1,5 +1,6 @@
 // svc(1), from the table of commands, in the language of man(7).
 
+import { exitCodes } from '../../src/foundation/lib/start-error.ts'
 import {
   type Command,
   everywhere,
@@ -7,9 +8,8 @@ import {
   type Flag,
   helpText,
   usageOf,
-} from '../../src/cli/arguments.ts'
-import { commands } from '../../src/cli/index.ts'
-import { exitCodes } from '../../src/lib/start-error.ts'
+} from '../../src/program/cli/arguments.ts'
+import { commands } from '../../src/program/cli/index.ts'
 import { timeText } from './release.ts'
 
 const files: readonly (readonly [path: string, what: string])[] = [

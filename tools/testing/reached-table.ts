@@ -10,8 +10,8 @@ const path = join(import.meta.dirname, '../../test/spec/reached.json')
 const own = 'test/check-contract.test.ts'
 /** Whole agents before parts of them; of the host's metrics trees of files before this machine. */
 function rank(file: string, fact: string): number {
-  if (fact.startsWith('host ')) return file.startsWith('src/collectors/') ? 0 : 1
-  return file.startsWith('test/e2e/') ? 0 : /^src\/(?:agent|cli)\//.test(file) ? 1 : 2
+  if (fact.startsWith('host ')) return file.startsWith('src/signals/metrics/collectors/') ? 0 : 1
+  return file.startsWith('test/e2e/') ? 0 : /^src\/program\//.test(file) ? 1 : 2
 }
 
 /** Fact → test file. */

@@ -8,7 +8,7 @@ import type { Readable } from 'node:stream'
 /** Pages and logs are looked at as far as this. */
 const mostChars = 4_000_000
 /** Of a running agent, rather than of a registry that a test fills. */
-const ofAgents = /^(?:test\/e2e|src\/agent)\//
+const ofAgents = /^(?:test\/e2e|src\/program\/(?:agent|subsystems|documents))\//
 const svcProgram = /(?:^|[/\s])(?:dist\/svc\.cjs|bin\/svc|src\/main\.ts)(?=\s|$)/
 
 /** Answers to requests that a test writes byte by byte: an Exchange. */

@@ -1,7 +1,7 @@
 // The host at a glance: one stream for all pages, which the frame of the page reads too.
 
 import { computed, signal } from '@preact/signals'
-import type { OverviewLine } from '../../src/api/ui/documents.ts'
+import type { OverviewLine } from '../../src/view/api/ui/documents.ts'
 import { apiUrl } from './api.ts'
 import { useLive } from './live.ts'
 import { parameter } from './route.ts'

@@ -1,7 +1,7 @@
 // The configuration, the degraded features and the eBPF programs of the agent.
 
 import { useSignal } from '@preact/signals'
-import type { AgentDocument } from '../../src/api/ui/documents.ts'
+import type { AgentDocument } from '../../src/view/api/ui/documents.ts'
 import { announce } from '../lib/announce.ts'
 import { apiUrl, readText } from '../lib/api.ts'
 import { duration } from '../lib/format.ts'

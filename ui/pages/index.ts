@@ -1,5 +1,5 @@
 import type { ComponentType } from 'preact'
-import type { PageId } from '../../src/api/ui/pages.ts'
+import type { PageId } from '../../src/view/api/ui/pages.ts'
 
 export interface PageEntry {
   readonly id: PageId

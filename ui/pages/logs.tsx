@@ -1,7 +1,7 @@
 // Logs: recent records, and new ones as they arrive.
 
 import './logs.css'
-import type { LogsLine } from '../../src/api/ui/documents.ts'
+import type { LogsLine } from '../../src/view/api/ui/documents.ts'
 import { apiUrl } from '../lib/api.ts'
 import { time } from '../lib/format.ts'
 import { windowSeconds } from '../lib/host.ts'

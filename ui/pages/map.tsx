@@ -1,6 +1,6 @@
 // The calls between services.
 
-import type { MapLine } from '../../src/api/ui/documents.ts'
+import type { MapLine } from '../../src/view/api/ui/documents.ts'
 import { apiUrl } from '../lib/api.ts'
 import { nameColour } from '../lib/colour.ts'
 import { duration, percent, short, whole } from '../lib/format.ts'

@@ -1,6 +1,6 @@
 // The health of this host and the agent.
 
-import type { OverviewLine } from '../../src/api/ui/documents.ts'
+import type { OverviewLine } from '../../src/view/api/ui/documents.ts'
 import { bytes, percent } from '../lib/format.ts'
 import { type Overview, overview, overviewError } from '../lib/host.ts'
 import { hrefOf } from '../lib/route.ts'

@@ -1,6 +1,6 @@
 // The data flow, the queues and the losses.
 
-import type { PipelineLine } from '../../src/api/ui/documents.ts'
+import type { PipelineLine } from '../../src/view/api/ui/documents.ts'
 import { apiUrl } from '../lib/api.ts'
 import { short, whole } from '../lib/format.ts'
 import { useLive } from '../lib/live.ts'

@@ -1,7 +1,7 @@
 import './profiles.css'
 import { effect, useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
-import type { ProfilesLine } from '../../src/api/ui/documents.ts'
+import type { ProfilesLine } from '../../src/view/api/ui/documents.ts'
 import { apiUrl } from '../lib/api.ts'
 import { time, withUnit } from '../lib/format.ts'
 import { overview, windowSeconds } from '../lib/host.ts'

@@ -1,6 +1,6 @@
 // The requests, errors and dependencies of one service.
 
-import type { ServiceLine } from '../../src/api/ui/documents.ts'
+import type { ServiceLine } from '../../src/view/api/ui/documents.ts'
 import { apiUrl } from '../lib/api.ts'
 import { duration, short, whole } from '../lib/format.ts'
 import { useLive } from '../lib/live.ts'

@@ -2,7 +2,7 @@
 
 import { signal, useSignal } from '@preact/signals'
 import { useLayoutEffect, useRef } from 'preact/hooks'
-import type { MetricsDocument } from '../../src/api/ui/documents.ts'
+import type { MetricsDocument } from '../../src/view/api/ui/documents.ts'
 import { apiUrl } from '../lib/api.ts'
 import { overview } from '../lib/host.ts'
 import { useDocument } from '../lib/live.ts'

@@ -1,4 +1,4 @@
-import type { OverviewLine } from '../../src/api/ui/documents.ts'
+import type { OverviewLine } from '../../src/view/api/ui/documents.ts'
 import { duration, percent, short } from '../lib/format.ts'
 import { unobserving } from '../lib/host.ts'
 import { ServiceLink, Spark } from './small.tsx'

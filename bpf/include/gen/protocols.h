@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Written by tools/gen-protocols.ts from src/protocols/index.ts: change the list and run it again. */
+/* Written by tools/gen-protocols.ts from src/signals/traces/protocols/index.ts: change the list and run it again. */
 #pragma once
 #include "../protocol/amqp.h"
 #include "../protocol/dns.h"
@@ -13,7 +13,7 @@
 #include "../protocol/postgres.h"
 #include "../protocol/redis.h"
 
-/* Names as src/protocols has them, in the order of its list. */
+/* Names as src/signals/traces/protocols has them, in the order of its list. */
 enum svc_protocol {
 	svc_protocol_none,
 	svc_protocol_http1,

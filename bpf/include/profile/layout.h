@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What the profiler shares with user space: tables, keys, counts and records. src/model/unwind-table.ts and
- * src/model/raw-stack.ts have the same numbers. */
+/* What the profiler shares with user space: tables, keys, counts and records. src/foundation/model/unwind-table.ts and
+ * src/foundation/model/raw-stack.ts have the same numbers. */
 #pragma once
 #include "kernel.h"
 

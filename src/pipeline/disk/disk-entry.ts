@@ -1,5 +1,5 @@
-import type { Batch } from '../../model/batch.ts'
-import type { Signal } from '../../model/signal.ts'
+import type { Batch } from '../../foundation/model/batch.ts'
+import type { Signal } from '../../foundation/model/signal.ts'
 import type { Entry } from '../batch-queue.ts'
 import type { Stored } from './log.ts'
 

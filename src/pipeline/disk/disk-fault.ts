@@ -1,5 +1,5 @@
-import { errorCode } from '../../lib/error-code.ts'
-import { errorText } from '../../lib/logger.ts'
+import { errorCode } from '../../foundation/lib/error-code.ts'
+import { errorText } from '../../foundation/lib/logger.ts'
 import { LockedByAnother } from './disk-lock.ts'
 
 /** Drop reason while the disk does not accept data, as in metrics. */

@@ -29,7 +29,7 @@ import {
 } from '../../../test/helpers/disk-store.ts'
 import { withoutLoopMounts, withoutRoot } from '../../../test/helpers/host-needs.ts'
 import { uncounted } from '../../../test/helpers/program.ts'
-import { signals } from '../../model/signal.ts'
+import { signals } from '../../foundation/model/signal.ts'
 import { reserveOf } from './disk-store.ts'
 import type { Files } from './log.ts'
 import { realFiles } from './real-files.ts'

@@ -1,7 +1,7 @@
 // Layout of the disk queue: <directory>/v1/default/<signal>/, with the LOCK of the owning process beside v1.
 
 import { join } from 'node:path'
-import type { Signal } from '../../model/signal.ts'
+import type { Signal } from '../../foundation/model/signal.ts'
 
 /** Version of the layout and the file format. Directories of other versions are left unchanged. */
 export const layoutVersion = 'v1'

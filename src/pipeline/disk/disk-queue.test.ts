@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { drain, numbered, openQueue, queueDirectory, told } from '../../../test/helpers/disk-store.ts'
 import { collectGarbage } from '../../../test/helpers/heap.ts'
 import { soak } from '../../../test/helpers/soak.ts'
-import { plainBatch } from '../../model/batch.ts'
+import { plainBatch } from '../../foundation/model/batch.ts'
 
 const count = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, i) => first + i)
 

@@ -1,5 +1,5 @@
-import type { Batch } from '../../model/batch.ts'
-import type { DropReasonName } from '../../model/drop-reasons.ts'
+import type { Batch } from '../../foundation/model/batch.ts'
+import type { DropReasonName } from '../../foundation/model/drop-reasons.ts'
 import type { BatchQueue, Dropped, Entry } from '../batch-queue.ts'
 import { ItemSize } from '../item-size.ts'
 import { costOf, type DiskEntry, entryOf, newEntry, recordOf } from './disk-entry.ts'

@@ -1,4 +1,4 @@
-import type { Signal } from '../../model/signal.ts'
+import type { Signal } from '../../foundation/model/signal.ts'
 import type { Dropped } from '../batch-queue.ts'
 import type { DiskFault } from './disk-fault.ts'
 import type { RecordLog } from './log.ts'

@@ -12,7 +12,7 @@ import {
   queueDirectory,
   told,
 } from '../../../test/helpers/disk-store.ts'
-import { type Signal, signals } from '../../model/signal.ts'
+import { type Signal, signals } from '../../foundation/model/signal.ts'
 import { lockHolder } from './disk-lock.ts'
 
 const sum = (items: readonly number[]) => items.reduce((a, b) => a + b, 0)

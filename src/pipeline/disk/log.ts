@@ -1,6 +1,6 @@
 // The contract between the log of records on disk and the queue that uses it.
 
-import type { BodyEncoding } from '../../model/batch.ts'
+import type { BodyEncoding } from '../../foundation/model/batch.ts'
 
 /** File operations of a log, so that tests can simulate a file system that fails and loses power. */
 export interface Files {

@@ -16,7 +16,7 @@ import {
   unlinkSync,
   writevSync,
 } from 'node:fs'
-import { makeDirectories } from '../../lib/make-directories.ts'
+import { makeDirectories } from '../../foundation/lib/make-directories.ts'
 import type { Files } from './log.ts'
 
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants

@@ -27,8 +27,8 @@
 // which it leaves alone, from a damaged head.
 
 import { crc32 } from 'node:zlib'
-import { u64 } from '../../lib/u64.ts'
-import type { BodyEncoding } from '../../model/batch.ts'
+import { u64 } from '../../foundation/lib/u64.ts'
+import type { BodyEncoding } from '../../foundation/model/batch.ts'
 
 export const segmentVersion = 1
 export const segmentHeadBytes = 48

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { within } from '../../lib/within.ts'
+import { within } from '../../foundation/lib/within.ts'
 import type { Cursor } from './cursor.ts'
 import { CursorCommits } from './cursor-commits.ts'
 import { DeadLetters } from './dead-letters.ts'

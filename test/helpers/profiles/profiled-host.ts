@@ -109,7 +109,7 @@ function* samplesOf(line: Line): Generator<HostSample> {
     }
 }
 
-/** By names of sample types (src/model/profile-type.ts). */
+/** By names of sample types (src/foundation/model/profile-type.ts). */
 const kinds: Readonly<Record<string, HostSample['kind']>> = {
   cpu: 'cpu',
   samples: 'cpu',

@@ -1,5 +1,5 @@
-import type { Frame } from '../../../src/model/profile.ts'
-import type { RuntimeProcess } from '../../../src/unwinders/runtime.ts'
+import type { Frame } from '../../../src/foundation/model/profile.ts'
+import type { RuntimeProcess } from '../../../src/signals/profiles/unwinders/runtime.ts'
 import type { ScriptProgram } from './script-program.ts'
 
 export interface PythonStack {

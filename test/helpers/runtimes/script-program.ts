@@ -12,9 +12,9 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { ElfFile } from '../../../src/foundation/lib/elf/elf-file.ts'
 import { ProcessMemory } from '../../../src/kernel/process-memory.ts'
-import { ElfFile } from '../../../src/lib/elf/elf-file.ts'
-import type { RuntimeFile, RuntimeUnit } from '../../../src/unwinders/runtime.ts'
+import type { RuntimeFile, RuntimeUnit } from '../../../src/signals/profiles/unwinders/runtime.ts'
 import { uncounted } from '../program.ts'
 
 /** The distribution's Python, rather than one in the path, which may be a wrapper. */

@@ -1,5 +1,5 @@
 // Items of the pipeline, as the agent's metrics call them.
-import { dropReasons } from '../../../src/model/drop-reasons.ts'
+import { dropReasons } from '../../../src/foundation/model/drop-reasons.ts'
 
 /** Signal → what its items are called in metrics. */
 export const signalItems = {

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import type { AgentDocument } from '../../../src/api/ui/documents.ts'
+import type { AgentDocument } from '../../../src/view/api/ui/documents.ts'
 import { post } from '../../lib/api.ts'
 import { parameter, setParameters } from '../../lib/route.ts'
 import { download } from '../../parts/download.ts'

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import type { DoctorDocument } from '../../../src/api/ui/documents.ts'
+import type { DoctorDocument } from '../../../src/view/api/ui/documents.ts'
 import { apiUrl } from '../../lib/api.ts'
 import { useDocument } from '../../lib/live.ts'
 import { Command } from '../../parts/command.tsx'

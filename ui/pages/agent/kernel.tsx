@@ -1,4 +1,4 @@
-import type { AgentDocument } from '../../../src/api/ui/documents.ts'
+import type { AgentDocument } from '../../../src/view/api/ui/documents.ts'
 import { duration, whole } from '../../lib/format.ts'
 import { Table } from '../../parts/table.tsx'
 

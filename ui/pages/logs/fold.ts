@@ -1,6 +1,6 @@
 // Folds records that say the same again and again into one row each.
 
-import type { LogsLine } from '../../../src/api/ui/documents.ts'
+import type { LogsLine } from '../../../src/view/api/ui/documents.ts'
 
 export type LogRecord = LogsLine['records'][number]
 

@@ -1,6 +1,6 @@
 // The log data of the page: the newest records, and counts by time and level.
 
-import type { LogsLine } from '../../../src/api/ui/documents.ts'
+import type { LogsLine } from '../../../src/view/api/ui/documents.ts'
 import type { LogRecord } from './fold.ts'
 
 type Start = Extract<LogsLine, { kind: 'start' }>

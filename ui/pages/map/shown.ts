@@ -1,6 +1,6 @@
 // Selects the part of the map to show: the user's filters, and a limited number of nodes.
 
-import type { MapLine } from '../../../src/api/ui/documents.ts'
+import type { MapLine } from '../../../src/view/api/ui/documents.ts'
 
 export type MapNode = MapLine['nodes'][number]
 export type MapEdge = MapLine['edges'][number]

@@ -1,6 +1,6 @@
 // The metrics that match a filter.
 
-import type { MetricsDocument } from '../../../src/api/ui/documents.ts'
+import type { MetricsDocument } from '../../../src/view/api/ui/documents.ts'
 
 export type Section = MetricsDocument['sections'][number]
 export type Family = Section['families'][number]

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { SeriesLine } from '../../../src/api/ui/documents.ts'
+import type { SeriesLine } from '../../../src/view/api/ui/documents.ts'
 import { FamilyFilter, firstOf, type Section } from './families.ts'
 import {
   added,

@@ -1,5 +1,5 @@
 import { useMemo } from 'preact/hooks'
-import type { SeriesLine } from '../../../src/api/ui/documents.ts'
+import type { SeriesLine } from '../../../src/view/api/ui/documents.ts'
 import { apiUrl } from '../../lib/api.ts'
 import { exactTime, short, withUnit } from '../../lib/format.ts'
 import { windowSeconds } from '../../lib/host.ts'

@@ -1,6 +1,6 @@
 // The series of a metric over time, and the lines that are drawn of them.
 
-import type { SeriesLine } from '../../../src/api/ui/documents.ts'
+import type { SeriesLine } from '../../../src/view/api/ui/documents.ts'
 
 export type Start = Extract<SeriesLine, { kind: 'start' }>
 

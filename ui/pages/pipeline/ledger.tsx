@@ -1,4 +1,4 @@
-import type { PipelineLine } from '../../../src/api/ui/documents.ts'
+import type { PipelineLine } from '../../../src/view/api/ui/documents.ts'
 import { bytes, duration, percent, short, whole } from '../../lib/format.ts'
 import { Table } from '../../parts/table.tsx'
 

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import type { PipelineLine, TapLine } from '../../../src/api/ui/documents.ts'
+import type { PipelineLine, TapLine } from '../../../src/view/api/ui/documents.ts'
 import { apiUrl } from '../../lib/api.ts'
 import { duration, exactTime } from '../../lib/format.ts'
 import { useLive } from '../../lib/live.ts'

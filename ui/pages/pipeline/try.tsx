@@ -2,7 +2,7 @@
 
 import { signal, useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import type { TryDocument } from '../../../src/api/ui/documents.ts'
+import type { TryDocument } from '../../../src/view/api/ui/documents.ts'
 import { announce } from '../../lib/announce.ts'
 import { ApiError, apiUrl, post } from '../../lib/api.ts'
 import { exactTime } from '../../lib/format.ts'

@@ -1,6 +1,6 @@
 // A profile as it is drawn: nodes in pre-order, in typed arrays, so that a subtree is a range and a row is sorted.
 
-import type { FlameDocument } from '../../../src/api/ui/documents.ts'
+import type { FlameDocument } from '../../../src/view/api/ui/documents.ts'
 
 /** Columns of a tree, as the document has them. */
 export type FlameColumns = Pick<

@@ -1,6 +1,6 @@
 import { type Signal, useSignal } from '@preact/signals'
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks'
-import type { FlameDocument } from '../../../src/api/ui/documents.ts'
+import type { FlameDocument } from '../../../src/view/api/ui/documents.ts'
 import { seriesColour } from '../../lib/colour.ts'
 import { percent, withUnit } from '../../lib/format.ts'
 import { useDocument } from '../../lib/live.ts'

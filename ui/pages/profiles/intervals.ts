@@ -1,6 +1,6 @@
 // Which part of the window is looked at: intervals from one to another.
 
-import type { ProfilesLine } from '../../../src/api/ui/documents.ts'
+import type { ProfilesLine } from '../../../src/view/api/ui/documents.ts'
 
 export type Interval = ProfilesLine['intervals'][number]
 

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import type { ProfilesLine } from '../../../src/api/ui/documents.ts'
+import type { ProfilesLine } from '../../../src/view/api/ui/documents.ts'
 import { announce } from '../../lib/announce.ts'
 import { time, withUnit } from '../../lib/format.ts'
 import { Figure } from '../../parts/figure.tsx'

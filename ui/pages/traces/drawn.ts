@@ -1,6 +1,6 @@
 // A trace with computed values, in numbers and words.
 
-import type { TraceDocument } from '../../../src/api/ui/documents.ts'
+import type { TraceDocument } from '../../../src/view/api/ui/documents.ts'
 import { duration } from '../../lib/format.ts'
 import { criticalPath, gapsOf, type Span, type Stretch, type Tree, treeOf } from './waterfall.ts'
 

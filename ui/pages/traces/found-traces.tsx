@@ -1,6 +1,6 @@
 // The question, its traces, and the heatmap in which a part of them is chosen.
 
-import type { TracesLine } from '../../../src/api/ui/documents.ts'
+import type { TracesLine } from '../../../src/view/api/ui/documents.ts'
 import { apiUrl } from '../../lib/api.ts'
 import { duration, time, whole } from '../../lib/format.ts'
 import { windowSeconds } from '../../lib/host.ts'

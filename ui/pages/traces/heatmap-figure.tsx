@@ -3,7 +3,7 @@
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import type { TracesLine } from '../../../src/api/ui/documents.ts'
+import type { TracesLine } from '../../../src/view/api/ui/documents.ts'
 import { announce } from '../../lib/announce.ts'
 import { computed } from '../../lib/colour.ts'
 import { duration, time, whole } from '../../lib/format.ts'

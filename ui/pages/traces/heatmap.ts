@@ -1,6 +1,6 @@
 // The cells of the heatmap: the visible part, the meaning of a selection, and the shades.
 
-import type { TracesLine } from '../../../src/api/ui/documents.ts'
+import type { TracesLine } from '../../../src/view/api/ui/documents.ts'
 
 export type Heatmap = TracesLine['heatmap']
 

@@ -1,4 +1,4 @@
-import type { TracesLine } from '../../../src/api/ui/documents.ts'
+import type { TracesLine } from '../../../src/view/api/ui/documents.ts'
 import { nameColour } from '../../lib/colour.ts'
 import { duration, exactTime, whole } from '../../lib/format.ts'
 import { hrefOf } from '../../lib/route.ts'

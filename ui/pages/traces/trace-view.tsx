@@ -1,7 +1,7 @@
 // One trace: its facts, its waterfall, and the span that is chosen.
 
 import { useEffect, useMemo, useState } from 'preact/hooks'
-import type { TraceDocument } from '../../../src/api/ui/documents.ts'
+import type { TraceDocument } from '../../../src/view/api/ui/documents.ts'
 import { apiUrl } from '../../lib/api.ts'
 import { nameColour } from '../../lib/colour.ts'
 import { duration, exactTime, whole } from '../../lib/format.ts'

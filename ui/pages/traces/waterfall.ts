@@ -1,7 +1,7 @@
 // The data of a waterfall, computed from the spans of a trace: hierarchy, critical path, gaps. Spans are foreign:
 // parents may be missing or form cycles, and clocks may differ.
 
-import type { TraceDocument } from '../../../src/api/ui/documents.ts'
+import type { TraceDocument } from '../../../src/view/api/ui/documents.ts'
 
 export type Span = TraceDocument['spans'][number]
 

@@ -1,0 +1,276 @@
+import { Attributes } from '../../foundation/model/attributes.ts'
+import type { Cloud, Container, EntitySink, Pod } from '../../foundation/model/entity.ts'
+import { entityBytes } from '../../foundation/model/entity-bytes.ts'
+import { cloudAttributes } from './cloud-attributes.ts'
+import { containerAttributes, podAttributes } from './container-attributes.ts'
+import type { ContainerPlace } from './container-place.ts'
+import { serviceIdentity } from './service-identity.ts'
+import { type Surroundings, sameSurroundings } from './surroundings.ts'
+import type { ToldLosses } from './told-attributes.ts'
+
+export type { Surroundings } from './surroundings.ts'
+
+/** What was described, and of what. */
+interface Described {
+  readonly surroundings: Surroundings
+  readonly container: Container | undefined
+  readonly pod: Pod | undefined
+  /** Of the machine, the cluster and the options. */
+  readonly generation: number
+}
+
+export interface EntitiesOptions {
+  /** Reads what the runtime keeps of a container in files, for one that nobody told of yet. Must not throw. */
+  readonly look?: (id: string) => Container | undefined
+  /** Told of each container that was not known before. Must not throw. */
+  readonly onContainer?: (container: Container) => void
+  /** Labels of containers that become `container.label.*`. */
+  readonly containerLabels?: readonly string[]
+  /** Labels and annotations of pods that become `k8s.pod.label.*` and `k8s.pod.annotation.*`. */
+  readonly podLabels?: readonly string[]
+  readonly podAnnotations?: readonly string[]
+  /** What annotations may name beside service and deployment (`mayTell`). */
+  readonly toldKeys?: readonly string[]
+  /** Milliseconds of a clock that never goes back. */
+  readonly now?: () => number
+}
+
+/** Containers that are remembered at most, those that ended included. */
+const maxContainers = 16_384
+const maxPods = 16_384
+/** What is gone is still known for so long: its last telemetry is on the way. */
+const lingerMs = 60_000
+/** So long nobody asks again for a container that could not be found. */
+const lookAgainMs = 1_000
+/** A container, a pod, or what is described of one, without its texts. */
+const entryBytes = 1_024
+/** A text without its characters. */
+const textBytes = 24
+
+/** All that is known of containers, pods and the machine. Each question is answered in constant time. */
+export class Entities implements EntitySink {
+  /** Annotations for resources that were not taken since the start, by why, at each look at a pod. */
+  readonly lost: ToldLosses = { not_allowed: 0, too_many: 0, too_long: 0 }
+  readonly #containers = new Map<string, Container>()
+  readonly #pods = new Map<string, Pod>()
+  /** Pods by the containers that they list. */
+  readonly #podOf = new Map<string, string>()
+  /** When what is gone is forgotten, in the order of the times. */
+  readonly #leaving = new Map<string, number>()
+  /** When a container that could not be found was last looked for. */
+  readonly #missing = new Map<string, number>()
+  readonly #described = new Map<string, Described>()
+  #generation = 0
+  /** What containers and pods take in memory, about. */
+  #held = 0
+  #machine: Cloud | undefined
+  #clusterUid = ''
+  #clusterName = ''
+  #options: EntitiesOptions
+  readonly #now: () => number
+
+  constructor(options: EntitiesOptions = {}) {
+    this.#options = options
+    this.#now = options.now ?? (() => performance.now())
+  }
+
+  /** Other labels and annotations from now on. */
+  configure(options: EntitiesOptions): void {
+    this.#options = options
+    this.#refresh()
+  }
+
+  get cloudFound(): Cloud | undefined {
+    return this.#machine
+  }
+
+  /** What is known takes so many bytes of memory, about. */
+  get bytes(): number {
+    return (
+      this.#held + this.#described.size * entryBytes + (this.#missing.size + this.#podOf.size) * textBytes * 4
+    )
+  }
+
+  /** Forgets what has gone, and what can be described anew. Returns how many bytes that gives back, about. */
+  shed(): number {
+    const { bytes } = this
+    for (const id of [...this.#leaving.keys()]) this.#forget(id)
+    this.#described.clear()
+    this.#missing.clear()
+    return bytes - this.bytes
+  }
+
+  /** Containers that are there now. */
+  get containerCount(): number {
+    let gone = 0
+    for (const id of this.#leaving.keys()) if (this.#containers.has(id)) gone++
+    return this.#containers.size - gone
+  }
+
+  get podCount(): number {
+    let gone = 0
+    for (const uid of this.#leaving.keys()) if (this.#pods.has(uid)) gone++
+    return this.#pods.size - gone
+  }
+
+  containerOf(id: string): Container | undefined {
+    const known = this.#containers.get(id)
+    if (known !== undefined || id === '' || this.#options.look === undefined) return known
+    const now = this.#now()
+    if (now - (this.#missing.get(id) ?? Number.NEGATIVE_INFINITY) < lookAgainMs) return undefined
+    const found = this.#options.look(id)
+    if (found === undefined) {
+      this.#missing.delete(id)
+      this.#missing.set(id, now)
+      if (this.#missing.size > maxContainers) this.#missing.delete(this.#missing.keys().next().value!)
+    } else this.container(found)
+    return found
+  }
+
+  podOfUid(uid: string): Pod | undefined {
+    return this.#pods.get(uid)
+  }
+
+  /** Containers that are there now. */
+  *eachContainer(): IterableIterator<Container> {
+    for (const container of this.#containers.values()) if (!this.#leaving.has(container.id)) yield container
+  }
+
+  /** What surrounds a place; the same object for as long as nothing of it changes. */
+  surroundings(place: ContainerPlace): Surroundings {
+    const nearest = this.#nearestKnown(place)
+    const container = this.containerOf(nearest.id)
+    const pod = this.#podAt(nearest, container)
+    const key = nearest.id || nearest.podUid
+    const known = this.#described.get(key)
+    const generation = this.#generation
+    if (known !== undefined && known.generation === generation) {
+      if (known.container === container && known.pod === pod) return known.surroundings
+    }
+    const made = this.#describe(nearest, container, pod)
+    const surroundings =
+      known !== undefined && sameSurroundings(known.surroundings, made) ? known.surroundings : made
+    this.#described.set(key, { surroundings, container, pod, generation })
+    bound(this.#described, 2 * maxContainers)
+    return surroundings
+  }
+
+  container(container: Container): void {
+    const { id } = container
+    this.#missing.delete(id)
+    this.#leaving.delete(id)
+    const before = this.#containers.get(id)
+    const isNew = before === undefined
+    this.#held += entityBytes(container) - entityBytes(before)
+    this.#containers.set(id, container)
+    this.#leave()
+    if (this.#containers.size > maxContainers) this.#forget(this.#oldest(this.#containers))
+    if (isNew) this.#options.onContainer?.(container)
+  }
+
+  containerGone(id: string): void {
+    if (this.#containers.has(id) && !this.#leaving.has(id)) this.#leaving.set(id, this.#now() + lingerMs)
+    this.#leave()
+  }
+
+  pod(pod: Pod): void {
+    this.#leaving.delete(pod.uid)
+    const before = this.#pods.get(pod.uid)
+    if (before !== undefined) this.#unlist(before)
+    this.#held += entityBytes(pod) - entityBytes(before)
+    this.#pods.set(pod.uid, pod)
+    for (const { id } of pod.containers) if (id !== '') this.#podOf.set(id, pod.uid)
+    this.#leave()
+    if (this.#pods.size > maxPods) this.#forget(this.#oldest(this.#pods))
+    bound(this.#podOf, 4 * maxPods)
+  }
+
+  podGone(uid: string): void {
+    if (this.#pods.has(uid) && !this.#leaving.has(uid)) this.#leaving.set(uid, this.#now() + lingerMs)
+    this.#leave()
+  }
+
+  cloud(cloud: Cloud | undefined): void {
+    if (JSON.stringify(cloud) === JSON.stringify(this.#machine)) return
+    this.#machine = cloud
+    this.#refresh()
+  }
+
+  cluster(uid: string, name: string): void {
+    if (uid === this.#clusterUid && name === this.#clusterName) return
+    this.#clusterUid = uid
+    this.#clusterName = name
+    this.#refresh()
+  }
+
+  /** Everything is described anew. */
+  #refresh(): void {
+    this.#generation++
+  }
+
+  /** What a runtime within a container made may be known to that one alone: then its container is what is known. */
+  #nearestKnown(place: ContainerPlace): ContainerPlace {
+    let at: ContainerPlace | undefined = place.outer === undefined ? undefined : place
+    for (; at !== undefined; at = at.outer) {
+      const container = this.containerOf(at.id)
+      if (container !== undefined || this.#podAt(at, undefined) !== undefined) return at
+    }
+    return place
+  }
+
+  #podAt(place: ContainerPlace, container: Container | undefined): Pod | undefined {
+    const uid = place.podUid || container?.podUid || ''
+    return this.#pods.get(uid) ?? this.#pods.get(this.#podOf.get(place.id) ?? '')
+  }
+
+  #describe(place: ContainerPlace, container: Container | undefined, pod: Pod | undefined): Surroundings {
+    const attributes = new Attributes()
+    const { containerLabels = [], podLabels = [], podAnnotations = [], toldKeys = [] } = this.#options
+    containerAttributes(attributes, place, container, containerLabels)
+    podAttributes(attributes, place, container, pod, podLabels, podAnnotations)
+    const inCluster = place.podUid !== '' || pod !== undefined
+    if (inCluster && this.#clusterUid !== '') attributes.set('k8s.cluster.uid', this.#clusterUid)
+    if (inCluster && this.#clusterName !== '') attributes.set('k8s.cluster.name', this.#clusterName)
+    cloudAttributes(attributes, this.#machine)
+    const service = serviceIdentity(place, container, pod, toldKeys, why => this.lost[why]++)
+    return { attributes, service, podLabels: pod?.labels ?? noLabels }
+  }
+
+  /** What a pod listed no longer leads to it. */
+  #unlist(pod: Pod): void {
+    for (const { id } of pod.containers) if (this.#podOf.get(id) === pod.uid) this.#podOf.delete(id)
+  }
+
+  /** Forgets what has been gone for long enough. */
+  #leave(): void {
+    const now = this.#now()
+    for (const [id, untilMs] of this.#leaving) {
+      if (untilMs > now) return
+      this.#forget(id)
+    }
+  }
+
+  #forget(id: string): void {
+    this.#leaving.delete(id)
+    this.#described.delete(id)
+    this.#held -= entityBytes(this.#containers.get(id)) + entityBytes(this.#pods.get(id))
+    this.#containers.delete(id)
+    const pod = this.#pods.get(id)
+    if (pod === undefined) return
+    this.#pods.delete(id)
+    this.#unlist(pod)
+  }
+
+  /** Rather one that has gone than one that is there. */
+  #oldest(among: ReadonlyMap<string, unknown>): string {
+    for (const id of this.#leaving.keys()) if (among.has(id)) return id
+    return among.keys().next().value!
+  }
+}
+
+const noLabels: ReadonlyMap<string, string> = new Map()
+
+/** The oldest goes where there are too many. */
+function bound(map: Map<string, unknown>, most: number): void {
+  if (map.size > most) map.delete(map.keys().next().value!)
+}

@@ -1,0 +1,112 @@
+import { createHash } from 'node:crypto'
+import { BoundedMap } from '../../foundation/lib/bounded-map.ts'
+import { ownText } from '../../foundation/lib/own-text.ts'
+import { maxToldBytes, type ToldAttributes, type ToldLosses, taken } from './told-attributes.ts'
+
+/** What a process was told of OpenTelemetry at its start. */
+export interface Environment {
+  /** OTEL_SERVICE_NAME, which wins over an attribute of the same meaning. */
+  readonly serviceName: string
+  readonly attributes: ToldAttributes
+}
+
+export const emptyEnvironment: Environment = { serviceName: '', attributes: [] }
+
+/** A longer list is not read to its end. */
+const maxListBytes = 16 * 1024
+/** Different environments that are remembered: at most 4 KiB each. */
+const maxKnown = 512
+const nameVariable = Buffer.from('\0OTEL_SERVICE_NAME=')
+const listVariable = Buffer.from('\0OTEL_RESOURCE_ATTRIBUTES=')
+
+interface Known {
+  readonly environment: Environment
+  readonly lost: Readonly<ToldLosses>
+}
+
+/**
+ * Takes what OpenTelemetry defines, and nothing else, out of the environments of processes (/proc/PID/environ). Processes
+ * with the same, such as the workers of a server, share one object.
+ */
+export class Environments {
+  /** Attributes that processes named and that were not taken, since the start. */
+  readonly lost: ToldLosses = { not_allowed: 0, too_many: 0, too_long: 0 }
+  readonly #known = new BoundedMap<string, Known>(maxKnown)
+  readonly #more: readonly string[]
+
+  /** `more`: attributes beside those of service and deployment that are taken, as `mayTell` has them. */
+  constructor(more: readonly string[]) {
+    this.#more = more
+  }
+
+  read(environ: Buffer): Environment {
+    const name = variableIn(environ, nameVariable)
+    const list = variableIn(environ, listVariable)
+    if (name === undefined && list === undefined) return emptyEnvironment
+    const digest = createHash('sha1')
+    digest.update(name ?? '').update('\0')
+    digest.update(list ?? '')
+    const key = digest.digest('base64')
+    let known = this.#known.get(key)
+    if (known === undefined) {
+      known = parsed(name, list, this.#more)
+      this.#known.set(key, known)
+    }
+    this.lost.not_allowed += known.lost.not_allowed
+    this.lost.too_many += known.lost.too_many
+    this.lost.too_long += known.lost.too_long
+    return known.environment
+  }
+}
+
+function parsed(name: Buffer | undefined, list: Buffer | undefined, more: readonly string[]): Known {
+  const lost = { not_allowed: 0, too_many: 0, too_long: 0 }
+  const count = (why: keyof ToldLosses) => {
+    lost[why]++
+  }
+  const given = (name ?? Buffer.alloc(0)).toString('utf8', 0, maxListBytes).trim()
+  const serviceName = ownText(given, maxToldBytes)
+  if (serviceName.length < given.length) count('too_long')
+  const attributes = list === undefined ? [] : taken(parseResourceAttributes(list, count), more, count)
+  return { environment: { serviceName, attributes }, lost }
+}
+
+/** The first variable of this name, as getenv(3) finds it; undefined for none. `variable`: its name between NUL and `=`. */
+function variableIn(environ: Buffer, variable: Buffer): Buffer | undefined {
+  const first = variable.subarray(1)
+  const isFirst =
+    environ.length >= first.length && environ.compare(first, 0, first.length, 0, first.length) === 0
+  const at = isFirst ? -1 : environ.indexOf(variable)
+  if (at < 0 && !isFirst) return undefined
+  const from = at + variable.length
+  const end = environ.indexOf(0, from)
+  return environ.subarray(from, end < 0 ? environ.length : end)
+}
+
+/**
+ * Reads `key=value,key=value`, values percent-encoded (OpenTelemetry resource SDK). As the specification asks, nothing of
+ * a list with a fault in it is taken.
+ */
+function parseResourceAttributes(list: Buffer, lost: (why: keyof ToldLosses) => void): ToldAttributes {
+  let end = list.length
+  if (end > maxListBytes) {
+    lost('too_long')
+    // Without the pair that is not read to its end.
+    end = Math.max(0, list.lastIndexOf(',', maxListBytes))
+  }
+  const attributes: (readonly [string, string])[] = []
+  for (const pair of list.toString('utf8', 0, end).split(',')) {
+    if (pair.trim() === '') continue
+    const sign = pair.indexOf('=')
+    const key = pair.slice(0, Math.max(0, sign)).trim()
+    if (key === '') return []
+    try {
+      const value = decodeURIComponent(pair.slice(sign + 1).trim())
+      if (value !== '') attributes.push([key, value])
+    } catch {
+      // A percent sign that encodes nothing.
+      return []
+    }
+  }
+  return attributes
+}

@@ -1,0 +1,110 @@
+import * as zlib from 'node:zlib'
+import type { Batch, BodyEncoding } from '../../foundation/model/batch.ts'
+
+/** Compression of bodies, a value of `otlp.compression`. */
+export type Compression = 'gzip' | 'zstd' | 'none'
+
+/** Whether the runtime supports zstd (Node.js since 22.15 and 23.8). */
+export const zstdAvailable: boolean = typeof zlib.zstdCompress === 'function'
+
+/** Minimum size to compress; below, the frame costs what compression saves. */
+const minBytes = 512
+/** Maximum decompressed size: no request is larger. */
+const maxPlainBytes = 64 * 1024 * 1024
+/** Level 1 of gzip costs a third of the CPU of level 6 for a tenth more bytes; zstd's own level 1 is below that. */
+const level = 1
+
+/**
+ * The batch with its body compressed, in the thread pool, for it takes milliseconds. A small batch, one that is packed
+ * already and one that would not shrink stay as they are. Without zstd in the runtime it is gzip. Never rejects.
+ */
+export async function pack(batch: Batch, compression: Compression): Promise<Batch> {
+  if (compression === 'none' || batch.encoding !== 'identity' || batch.body.length < minBytes) return batch
+  const encoding = packedEncoding(compression)
+  try {
+    const packed = await compress(encoding, batch.body)
+    if (packed.length >= batch.body.length) return batch
+    // zlib hands over a part of a block of 16 KiB, which a batch in a queue would keep whole.
+    const body = packed.buffer.byteLength > 2 * packed.length ? new Uint8Array(packed) : packed
+    // Its body is not the one that the memory was lent for.
+    const { free: _, ...packedBatch } = { ...batch, body, encoding }
+    return packedBatch
+  } catch {
+    return batch // it can be sent as it is, so no memory for the compressor loses nothing
+  }
+}
+
+/**
+ * The batch as `compression` has it, where it was packed otherwise before the settings changed. What is plain stays so.
+ * Rejects as `unpack` does. Where the runtime lost zstd, the batch goes as it is: its receiver took zstd before.
+ */
+export async function repack(batch: Batch, compression: Compression): Promise<Batch> {
+  const { encoding } = batch
+  if (encoding === 'identity' || (compression !== 'none' && encoding === packedEncoding(compression)))
+    return batch
+  if (encoding === 'zstd' && !zstdAvailable) return batch
+  return pack({ ...batch, body: await unpack(batch), encoding: 'identity' }, compression)
+}
+
+/** The encoding that `pack` uses in this runtime. */
+function packedEncoding(compression: 'gzip' | 'zstd'): 'gzip' | 'zstd' {
+  return compression === 'zstd' && zstdAvailable ? 'zstd' : 'gzip'
+}
+
+/** The request of a batch as it was encoded. Rejects where the body is not what the batch says of it. */
+export async function unpack(batch: Batch): Promise<Uint8Array> {
+  const { signal, encoding, plainBytes } = batch
+  const what = `cannot decompress a batch of ${signal} (${encoding})`
+  if (encoding === 'identity') return batch.body
+  if (plainBytes > maxPlainBytes)
+    throw new Error(`${what}: it declares ${plainBytes} bytes; the limit is ${maxPlainBytes}`)
+  let plain: Uint8Array
+  try {
+    plain = await inflate(encoding, batch.body, plainBytes)
+  } catch (error) {
+    throw new Error(`${what}: ${(error as Error).message}`, { cause: error })
+  }
+  if (plain.length !== plainBytes)
+    throw new Error(`${what}: expected ${plainBytes} bytes, got ${plain.length}`)
+  return plain
+}
+
+/** As `unpack`, at once and with 64 MiB as the only bound: for the command line. Throws where it cannot. */
+export function unpackNow(encoding: BodyEncoding, body: Uint8Array): Uint8Array {
+  if (encoding === 'identity') return body
+  const options = { maxOutputLength: maxPlainBytes }
+  try {
+    if (encoding === 'gzip') return zlib.gunzipSync(body, options)
+    if (!zstdAvailable) throw withoutZstd()
+    return zlib.zstdDecompressSync(body, options)
+  } catch (error) {
+    throw new Error(`cannot decompress a body (${encoding}): ${(error as Error).message}`, { cause: error })
+  }
+}
+
+function compress(encoding: 'gzip' | 'zstd', body: Uint8Array): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    const done = (error: Error | null, packed: Uint8Array): void => (error ? reject(error) : resolve(packed))
+    if (encoding === 'gzip') zlib.gzip(body, { level, chunkSize: chunkOf(body.length) }, done)
+    else zlib.zstdCompress(body, { params: { [zlib.constants.ZSTD_c_compressionLevel]: level } }, done)
+  })
+}
+
+/** Telemetry shrinks to an eighth or less; each further chunk would wake a thread once more. */
+function chunkOf(bytes: number): number {
+  return Math.min(256, Math.max(16, 2 ** Math.ceil(Math.log2(bytes / 8 / 1024)))) * 1024
+}
+
+function inflate(encoding: 'gzip' | 'zstd', body: Uint8Array, maxOutputLength: number): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    const done = (error: Error | null, plain: Uint8Array): void => (error ? reject(error) : resolve(plain))
+    const options = { maxOutputLength: Math.max(1, maxOutputLength) }
+    if (encoding === 'gzip') zlib.gunzip(body, options, done)
+    else if (zstdAvailable) zlib.zstdDecompress(body, options, done)
+    else reject(withoutZstd())
+  })
+}
+
+function withoutZstd(): Error {
+  return new Error('this runtime has no zstd; run svc with Node.js 22.15 or newer')
+}

@@ -1,0 +1,203 @@
+import type { LogRecord } from '../../foundation/model/log.ts'
+import type { Metric } from '../../foundation/model/metric.ts'
+import type { Profile } from '../../foundation/model/profile.ts'
+import type { Resource, Scope } from '../../foundation/model/resource.ts'
+import type { Signal } from '../../foundation/model/signal.ts'
+import type { Span } from '../../foundation/model/span.ts'
+import { processors } from './index.ts'
+import type { LimitSettings } from './limit-settings.ts'
+import { type Lasting, type MetricChain, metricChain } from './metric-chain.ts'
+import type { ProcessorEnv, Stage, Verdict } from './processor.ts'
+import type { RedactSettings } from './redact/settings.ts'
+import type { TransformSettings } from './transform/settings.ts'
+
+/** What chains are made of: the branch `pipeline` of the configuration, as far as it concerns them. */
+export interface ChainSettings extends LimitSettings, RedactSettings, TransformSettings {
+  /** False: nothing is bounded, changed or redacted. */
+  readonly enabled: boolean
+}
+
+/** How metrics leave the chain, which only the chain of metrics looks at. */
+export interface MetricForm {
+  readonly temporality: 'cumulative' | 'delta'
+}
+
+/** Takes what is left of the items. An item is valid during the call only. */
+export interface Out<T> {
+  add(resource: Resource, scope: Scope, item: T): void
+  /** Items that go no further, counted as receivers count them. */
+  miss(reason: string, items: number): void
+}
+
+/** The stages that items of one signal pass, in their order. */
+export interface Chain<T> {
+  readonly stages: readonly NamedStage[]
+  /** May change the item. */
+  run(resource: Resource, scope: Scope, item: T, out: Out<T>): void
+  /** Of metrics: as `MetricChain` has it. */
+  prepare?(resource: Resource, scope: Scope, item: T, out: Out<T>): Lasting | undefined
+  again?(points: number): Verdict
+}
+
+export interface NamedStage {
+  /** The processor's name. */
+  readonly name: string
+  readonly stage: Stage
+}
+
+/** What an item of each signal is. */
+export interface ItemOf {
+  traces: Span
+  metrics: Metric
+  logs: LogRecord
+  profiles: Profile
+}
+
+/**
+ * Makes the chain of a signal; undefined where nothing is to be done to its items. Throws, in words, where settings
+ * contradict each other. What a former chain has counted and remembered goes on.
+ */
+export function compileChain<S extends Signal>(
+  signal: S,
+  settings: ChainSettings,
+  env: Omit<ProcessorEnv, 'signal'>,
+  form: MetricForm = { temporality: 'cumulative' },
+  before?: Chain<ItemOf[S]>,
+): Chain<ItemOf[S]> | undefined {
+  const stages = settings.enabled ? stagesOf(signal, settings, { ...env, signal }, before?.stages ?? []) : []
+  // Metrics have one in any case: it parts those that are too large for a request.
+  if (stages.length === 0 && signal !== 'metrics') return undefined
+  return makers[signal](stages, settings, form, before as never) as Chain<ItemOf[S]>
+}
+
+function stagesOf(
+  signal: Signal,
+  settings: ChainSettings,
+  env: ProcessorEnv,
+  before: readonly NamedStage[],
+): NamedStage[] {
+  const stages: NamedStage[] = []
+  for (const { name, signals, compile } of processors) {
+    if (!signals.includes(signal)) continue
+    const stage = compile(settings, env, before.find(former => former.name === name)?.stage)
+    if (stage !== undefined) stages.push({ name, stage })
+  }
+  return stages
+}
+
+type Maker<T> = (
+  stages: readonly NamedStage[],
+  settings: ChainSettings,
+  form: MetricForm,
+  before: Chain<T> | undefined,
+) => Chain<T>
+
+const makers: { readonly [S in Signal]: Maker<ItemOf[S]> } = {
+  traces: stages => new ItemChain<Span>(stages, ({ span }) => span),
+  logs: stages => new ItemChain<LogRecord>(stages, ({ log }) => log),
+  profiles: stages => new ItemChain<Profile>(stages, ({ profile }) => profile),
+  metrics: (stages, settings, form, before) => new SeriesChain(stages, settings, form, before as SeriesChain),
+}
+
+/** Resources as the stages leave them, each asked about once. */
+class Resources {
+  readonly #stages: readonly NamedStage[]
+  #known = new WeakMap<Resource, { readonly resource: Resource | undefined; readonly reason: string }>()
+  #last: Resource | undefined
+  #lastKnown: { readonly resource: Resource | undefined; readonly reason: string } | undefined
+
+  constructor(stages: readonly NamedStage[]) {
+    this.#stages = stages.filter(({ stage }) => stage.resource !== undefined)
+  }
+
+  /** What became of a resource; without one, `reason` says who dropped it. */
+  after(resource: Resource): { readonly resource: Resource | undefined; readonly reason: string } {
+    if (resource === this.#last) return this.#lastKnown!
+    let known = this.#known.get(resource)
+    if (known === undefined) {
+      known = this.#pass(resource)
+      this.#known.set(resource, known)
+    }
+    this.#last = resource
+    this.#lastKnown = known
+    return known
+  }
+
+  #pass(original: Resource) {
+    let resource = original
+    for (const { name, stage } of this.#stages) {
+      const next = stage.resource!(resource)
+      if (next === undefined) return { resource: undefined, reason: name }
+      resource = next
+    }
+    return { resource, reason: '' }
+  }
+}
+
+type Step<T> = (item: T, resource: Resource) => Verdict
+
+class ItemChain<T> implements Chain<T> {
+  readonly stages: readonly NamedStage[]
+  readonly #steps: readonly Step<T>[]
+  readonly #resources: Resources
+
+  constructor(stages: readonly NamedStage[], stepOf: (stage: Stage) => Step<T> | undefined) {
+    this.stages = stages
+    this.#resources = new Resources(stages)
+    this.#steps = stages.flatMap(({ stage }) => stepOf(stage)?.bind(stage) ?? [])
+  }
+
+  run(original: Resource, scope: Scope, item: T, out: Out<T>): void {
+    const { resource, reason } = this.#resources.after(original)
+    if (resource === undefined) {
+      out.miss(reason, 1)
+      return
+    }
+    const steps = this.#steps
+    for (let i = 0; i < steps.length; i++) {
+      const verdict = steps[i]!(item, resource)
+      if (verdict === '') continue
+      out.miss(verdict, 1)
+      return
+    }
+    out.add(resource, scope, item)
+  }
+}
+
+class SeriesChain implements Chain<Metric> {
+  readonly stages: readonly NamedStage[]
+  readonly #resources: Resources
+  readonly #metrics: MetricChain
+
+  constructor(
+    stages: readonly NamedStage[],
+    { limits }: ChainSettings,
+    { temporality }: MetricForm,
+    before: SeriesChain | undefined,
+  ) {
+    this.stages = stages
+    this.#resources = new Resources(stages)
+    this.#metrics = metricChain(
+      stages.map(({ stage }) => stage),
+      { temporality, maxSeries: limits.cardinality.global_max_series },
+      before === undefined ? undefined : before.#metrics,
+    )
+  }
+
+  run(original: Resource, scope: Scope, metric: Metric, out: Out<Metric>): void {
+    const { resource, reason } = this.#resources.after(original)
+    if (resource === undefined) out.miss(reason, metric.points.length)
+    else this.#metrics.run(resource, scope, metric, out, original)
+  }
+
+  prepare(original: Resource, scope: Scope, metric: Metric, out: Out<Metric>): Lasting | undefined {
+    const { resource, reason } = this.#resources.after(original)
+    if (resource !== undefined) return this.#metrics.prepare(resource, scope, metric, out)
+    out.miss(reason, metric.points.length)
+    return { forMs: Number.POSITIVE_INFINITY, asksAgain: false }
+  }
+
+  again(points: number): Verdict {
+    return this.#metrics.again(points)
+  }
+}

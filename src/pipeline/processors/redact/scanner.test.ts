@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { soak } from '../../../../test/helpers/soak.ts'
+import { Scanner, type ScanRule } from './scanner.ts'
+import { builtIn } from './settings.ts'
+
+const capacity = 1 << 20
+
+function scannerOf(rules: readonly ScanRule[]): Scanner {
+  return new Scanner(rules, { capacity, redactedAt: () => 0, nowMs: () => performance.now() })
+}
+
+/**
+ * Least milliseconds of five scans at most, as many as it takes to come below `enough`: another program may have had
+ * the processor.
+ */
+function quickest(scanner: Scanner, text: string, enough = 0): number {
+  let least = Number.POSITIVE_INFINITY
+  for (let i = 0; i < 5 && least >= enough; i++) {
+    const start = performance.now()
+    scanner.scan(text, 0)
+    least = Math.min(least, performance.now() - start)
+  }
+  return least
+}
+
+/** Pieces that, again and again, make detectors look far for nothing. */
+const nasty = [
+  'a',
+  '@',
+  'a@',
+  'a@a.',
+  'a.a.a.a@',
+  '%40',
+  'a@b-',
+  `${'a'.repeat(63)}.`,
+  '1',
+  '1 ',
+  '1-',
+  '1.',
+  '4111 ',
+  '4111-1111-',
+  '411111111111',
+  '+1',
+  '+49 (',
+  '(1',
+  '(212) ',
+  'phone 1',
+  'tel tel tel tel tel tel tel 1234567 ',
+  'DE89',
+  'DE89 3704 ',
+  'eyJ',
+  'eyJ.',
+  ' eyJ.',
+  '%20eyJ',
+  'eyJhbGciOiJIUzI1NiJ9.',
+  ':',
+  '::',
+  'a:',
+  '1:2::',
+  'fe80::1%',
+  '://',
+  'x://a:b',
+  'x://@@@@@:',
+  '=',
+  'password=',
+  'secret=',
+  'cookie:',
+  'password="',
+  'password=\\"',
+  '"password":"\\\\',
+  'token: [',
+  'Cookie: a=',
+  '--password ',
+  '<password>',
+  '-',
+  '-----BEGIN ',
+  '-----BEGIN PRIVATE KEY-----',
+  '-----END',
+  'Bearer ',
+  'ghp_',
+  'sk-sk-',
+  'AKIA',
+  'SG.SG.',
+  '\\n1',
+  '%201',
+  '\0',
+  'é@',
+  '😀',
+]
+
+test('no text makes the built-in types look for long', () => {
+  const size = soak ? capacity : capacity >> 3
+  for (const types of [...builtIn.map(type => [type]), builtIn]) {
+    const scanner = scannerOf(types.map(type => ({ type, pattern: '' })))
+    for (const piece of nasty) {
+      const text = piece.repeat(Math.ceil(size / piece.length)).slice(0, size)
+      const took = quickest(scanner, text, 5000)
+      assert.ok(took < 5000, `${types} took ${took} ms for ${JSON.stringify(piece)}`)
+      assert.equal(scanner.reached, size)
+    }
+  }
+})
+
+test('values that stand within each other are looked at once', () => {
+  const scanner = scannerOf(builtIn.map(type => ({ type, pattern: '' })))
+  for (const piece of ['secret=', 'cookie:', '/secret=']) {
+    // The first took 3 s and more.
+    assert.ok(quickest(scanner, piece.repeat(capacity / piece.length), 2000) < 2000, piece)
+  }
+})
+
+test('twice the text takes about twice the time', () => {
+  const scanner = scannerOf(builtIn.map(type => ({ type, pattern: '' })))
+  for (const piece of nasty) {
+    const text = piece.repeat(Math.ceil((capacity >> (soak ? 1 : 4)) / piece.length / 2))
+    const [once, twice] = [quickest(scanner, text), quickest(scanner, text + text)]
+    // A collection may cost some milliseconds; what is quadratic costs seconds here.
+    assert.ok(twice < 4 * once + 50, `${JSON.stringify(piece)}: ${once} and ${twice} ms`)
+  }
+})
+
+test('no pattern of a user stops the agent, whatever the text', () => {
+  const patterns = [
+    '(a+)+$',
+    '[a-z]+@',
+    '[a-z ]{1,64}@',
+    '(a|a)*b',
+    '(a|aa)+$',
+    '([a-z]+)*=',
+    '(\\w+\\s?)+$',
+    '^(\\w+\\s?)+!',
+    '(.*a){12}',
+    '(.*)(.*)(.*)(.*)x',
+    'a.*b|a',
+    'a[^b]*b|a',
+    '(a?){16}a{16}',
+    '\\d+\\d+\\d+x',
+    '([^,]*,)+;',
+    '(x+x+)+y',
+    '\\s+$',
+    '.+@.+\\..+',
+    '[\\w.]+@[\\w.]+\\.[a-z]+',
+    '(?i)(a+)+b',
+    '(a*a*)*b+',
+    '(a{1,20}){1,20}b',
+    '\\b(\\w+)+\\b!',
+    '(.|\\s)+z',
+  ]
+  const size = 1 << 16
+  const texts = ['a', 'ab', 'a ', 'aaaaaaaaaaaaaaaa!', '1', ' ', 'x', ',', 'a@', 'a.a@a.'].map(piece =>
+    piece.repeat(Math.ceil(size / piece.length)).slice(0, size),
+  )
+  for (const pattern of patterns) {
+    const scanner = scannerOf([{ type: 'regex', pattern }])
+    for (const text of texts) {
+      const took = quickest(scanner, text, 5000)
+      assert.ok(took < 5000, `${pattern} took ${took} ms on ${text.slice(0, 20)}`)
+    }
+  }
+})
+
+test('where a pattern finds too much, the scan tells how far it came', () => {
+  const scanner = scannerOf([{ type: 'regex', pattern: '[ab]' }])
+  assert.equal(scanner.scan('ab'.repeat(5000), 0), 4096)
+  assert.equal(scanner.reached, 4096)
+  scanner.scan('ab', 0)
+  assert.equal(scanner.reached, 2)
+})
+
+test('what is too long to be searched with a large pattern counts as not looked into', () => {
+  const scanner = scannerOf([{ type: 'regex', pattern: '(?:[a-z]{1,9}){1,90}@' }])
+  assert.equal(scanner.scan(`x@${' '.repeat(200_000)}y@`, 0), 1)
+  assert.ok(scanner.reached > 1000 && scanner.reached < 100_000, String(scanner.reached))
+})
+
+test('a text without the literal that a pattern needs is not searched', () => {
+  const scanner = scannerOf([{ type: 'regex', pattern: 'EMP-\\d+' }])
+  assert.equal(scanner.scan('emp-12', 0), 0)
+  assert.equal(scanner.scan('EMP-12, EMP-3', 0), 2)
+  assert.deepEqual([scanner.starts[1], scanner.ends[1], scanner.rules[1]], [8, 13, 0])
+})

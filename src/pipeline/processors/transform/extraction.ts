@@ -1,0 +1,33 @@
+import { SearchPattern } from '../../../foundation/lib/search-pattern.ts'
+import type { Attributes } from '../../../foundation/model/attributes.ts'
+import { ownCopy } from '../limit-series/series-hash.ts'
+
+/** Puts what a text holds into attributes. */
+export type Extract = (text: string, attributes: Attributes) => void
+
+/**
+ * Compiles a pattern whose named groups become attributes of `prefix` and their name. Groups that took no part set
+ * nothing. Throws, in words, where the pattern is none or names no group.
+ */
+export function extracting(source: string, prefix: string): Extract {
+  const pattern = new SearchPattern(source, { keepsGroups: true })
+  const named = pattern.groups
+    .filter(({ name }) => name !== '')
+    .map(({ name, number }) => ({ key: prefix + name, name, number }))
+  if (named.length === 0) throw new Error('no named group, such as (?P<user>[a-z]+)')
+  const lost = named.find(({ number }) => number === 0)
+  if (lost !== undefined)
+    throw new Error(
+      `the group "${lost.name}" is in a part repeated with {…}; move the repetition into the group`,
+    )
+  return (text, attributes) => {
+    const match = pattern.exec(text)
+    if (match === null) return
+    for (let i = 0; i < named.length; i++) {
+      const { key, number } = named[i]!
+      const value = match[number]
+      // What is kept of the item later on must not keep the whole text with it.
+      if (value !== undefined) attributes.set(key, ownCopy(value))
+    }
+  }
+}

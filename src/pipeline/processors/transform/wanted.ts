@@ -1,0 +1,48 @@
+import { SearchPattern } from '../../../foundation/lib/search-pattern.ts'
+import type { AttributeValue } from '../../../foundation/model/attributes.ts'
+
+/** The regular expression between the slashes of a text; undefined where it is a plain text. */
+export function patternIn(wanted: string): string | undefined {
+  return /^\/.+\/$/s.test(wanted) ? wanted.slice(1, -1) : undefined
+}
+
+/** A test of texts: one exact text, or a regular expression between slashes that is searched for. */
+export function textTest(wanted: string): (text: string) => boolean {
+  const source = patternIn(wanted)
+  if (source === undefined) return text => text === wanted
+  const pattern = new SearchPattern(source)
+  return text => pattern.test(text)
+}
+
+/** Whether one of several tests holds. */
+export function anyTest(wanted: readonly string[]): (text: string) => boolean {
+  const tests = wanted.map(textTest)
+  return text => {
+    for (let i = 0; i < tests.length; i++) if (tests[i]!(text)) return true
+    return false
+  }
+}
+
+/**
+ * A test of an attribute's value; undefined stands for no attribute. `*` takes any value. Numbers and booleans are
+ * taken by their text, a list where one of its texts is.
+ */
+export function valueTest(wanted: string): (value: AttributeValue | undefined) => boolean {
+  if (wanted === '*') return value => value !== undefined
+  const test = textTest(wanted)
+  const number = Number(wanted)
+  const isExact = patternIn(wanted) === undefined
+  // The number behind the text spares the text of each number.
+  const isNumber = isExact && String(number) === wanted
+  return value => {
+    if (typeof value === 'string') return test(value)
+    if (typeof value === 'number') {
+      if (isExact) return isNumber && (value === number || (Number.isNaN(value) && Number.isNaN(number)))
+      return test(String(value))
+    }
+    if (typeof value === 'boolean') return test(value ? 'true' : 'false')
+    if (value === undefined) return false
+    for (let i = 0; i < value.length; i++) if (test(value[i]!)) return true
+    return false
+  }
+}

@@ -1,0 +1,105 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Attributes, AttributeValue } from '../../foundation/model/attributes.ts'
+import { LogRecord } from '../../foundation/model/log.ts'
+import type { Metric } from '../../foundation/model/metric.ts'
+import type { Profile } from '../../foundation/model/profile.ts'
+import { Span } from '../../foundation/model/span.ts'
+
+/** What can change in an item, key by key. Attributes have `attributes.` before their name. */
+export type Portrait = ReadonlyMap<string, AttributeValue>
+
+export interface Change {
+  readonly key: string
+  /** undefined: it was not there. */
+  readonly before: AttributeValue | undefined
+  /** undefined: it is gone. */
+  readonly after: AttributeValue | undefined
+}
+
+/** What differs, in the order of the first, new keys last. */
+export function changesBetween(before: Portrait, after: Portrait): Change[] {
+  const changes: Change[] = []
+  for (const [key, value] of before)
+    if (!isDeepStrictEqual(after.get(key), value)) changes.push({ key, before: value, after: after.get(key) })
+  for (const [key, value] of after)
+    if (!before.has(key)) changes.push({ key, before: undefined, after: value })
+  return changes
+}
+
+/** A span, a log record or a profile as it is now. */
+export function portraitOf(item: Span | LogRecord | Profile): Portrait {
+  const portrait = new Map<string, AttributeValue>()
+  if (item instanceof Span) drawSpan(item, portrait)
+  else if (item instanceof LogRecord) drawLogRecord(item, portrait)
+  else
+    for (const [i, sample] of item.samples.entries())
+      drawAttributes(sample.attributes, `samples[${i}].attributes.`, portrait)
+  return portrait
+}
+
+export function attributesPortrait(attributes: Attributes): Portrait {
+  const portrait = new Map<string, AttributeValue>()
+  drawAttributes(attributes, 'attributes.', portrait)
+  return portrait
+}
+
+function drawSpan(span: Span, to: Map<string, AttributeValue>): void {
+  to.set('name', span.name)
+  to.set('kind', span.kind)
+  to.set('status', span.status)
+  to.set('status message', span.statusMessage)
+  to.set('trace state', span.traceState)
+  drawAttributes(span.attributes, 'attributes.', to)
+}
+
+function drawLogRecord(record: LogRecord, to: Map<string, AttributeValue>): void {
+  to.set('body', record.body)
+  to.set('severity', record.severity)
+  to.set('severity text', record.severityText)
+  to.set('event name', record.eventName)
+  drawAttributes(record.attributes, 'attributes.', to)
+}
+
+function drawAttributes(
+  { keys, values, size }: Attributes,
+  prefix: string,
+  to: Map<string, AttributeValue>,
+): void {
+  for (let i = 0; i < size; i++) to.set(`${prefix}${keys[i]!}`, values[i]!)
+}
+
+const mostOfTitle = 100
+
+/** What an item is called in a heading, in one line. */
+export function titleOf(item: Span | LogRecord | Profile): string {
+  if (item instanceof Span) return `span ${short(valueText(item.name))}`
+  if (item instanceof LogRecord) return `log record ${short(valueText(item.eventName || item.body))}`
+  return `profile ${item.kind} in ${valueText(item.unit)}`
+}
+
+/** A point by its metric and its attributes. */
+export function pointTitle(metric: Metric, attributes: Attributes): string {
+  const { keys, values, size } = attributes
+  const labels = keys.slice(0, size).map((key, i) => `${visible(key)}=${valueText(values[i]!)}`)
+  return `point ${short(`${visible(metric.name)}{${labels.join(', ')}}`)}`
+}
+
+export function resourceTitle(attributes: Attributes): string {
+  return `resource ${short(valueText(attributes.get('service.name') ?? ''))}`
+}
+
+function short(text: string): string {
+  return text.length > mostOfTitle ? `${text.slice(0, mostOfTitle)}…` : text
+}
+
+/** A value as a person reads it in a terminal. */
+export function valueText(value: AttributeValue): string {
+  return visible(JSON.stringify(value))
+}
+
+/** A terminal does as some characters say: they are shown by their code instead. */
+export function visible(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, character =>
+    [...character].map(each => `\\u{${each.codePointAt(0)!.toString(16)}}`).join(''),
+  )
+}

@@ -1,0 +1,265 @@
+import type { Attributes } from '../../foundation/model/attributes.ts'
+import { LogRecord } from '../../foundation/model/log.ts'
+import type { Metric } from '../../foundation/model/metric.ts'
+import type { Profile } from '../../foundation/model/profile.ts'
+import type { Resource, Scope } from '../../foundation/model/resource.ts'
+import type { Signal } from '../../foundation/model/signal.ts'
+import { Span } from '../../foundation/model/span.ts'
+import { type DecodedItem, decodeRequest } from '../exporters/otlp/decode.ts'
+import { logEncoding } from '../exporters/otlp/encode-log.ts'
+import { metricEncoding } from '../exporters/otlp/encode-metric.ts'
+import { profileEncoding } from '../exporters/otlp/encode-profile.ts'
+import { traceEncoding } from '../exporters/otlp/encode-trace.ts'
+import { requestToJson } from '../exporters/otlp/json.ts'
+import { type Encoding, RequestBuilder } from '../exporters/otlp/request.ts'
+import { type Chain, type ChainSettings, compileChain, type Out } from '../processors/chain.ts'
+import type { ProcessorEnv } from '../processors/processor.ts'
+import {
+  attributesPortrait,
+  type Change,
+  changesBetween,
+  type Portrait,
+  pointTitle,
+  portraitOf,
+  resourceTitle,
+  titleOf,
+} from './portrait.ts'
+import { droppedBy, type RuleCount, ruleCounts } from './rules.ts'
+
+/** What became of one item, or of the resource of those that follow. */
+export interface Fate {
+  readonly of: 'resource' | 'item' | 'point'
+  readonly title: string
+  /** The line of the request that it stood in. */
+  readonly line: number
+  readonly fate: 'same' | 'changed' | 'dropped' | 'added'
+  /** Of a change. */
+  readonly changes: readonly Change[]
+  /** Of a drop: its reason, and which processor or rule it was. */
+  readonly reason: string
+  readonly by: readonly string[]
+}
+
+/** Sums over all requests of a signal, as receivers count items. */
+export interface Tally {
+  in: number
+  out: number
+  changed: number
+  /** Series that processors made, such as the one for what is above a bound. */
+  added: number
+  readonly dropped: Map<string, number>
+  /** What the model has no place for: parts of items by what they are, and whole items. */
+  readonly lost: Map<string, number>
+  readonly leftOut: Map<string, number>
+}
+
+export interface TrialOptions {
+  readonly settings: ChainSettings
+  readonly env: Omit<ProcessorEnv, 'signal' | 'nowMs'>
+  /** Told of every item; items are looked at closely only if there is one. */
+  readonly onFate?: (fate: Fate) => void
+}
+
+type AnyItem = DecodedItem[Signal]
+
+const encodings: { readonly [S in Signal]: () => Encoding<DecodedItem[S]> } = {
+  traces: () => traceEncoding,
+  metrics: () => metricEncoding,
+  logs: () => logEncoding,
+  profiles: profileEncoding,
+}
+
+/** Puts requests of one signal through the chain that a configuration makes. */
+export class Trial {
+  readonly signal: Signal
+  readonly tally: Tally = {
+    in: 0,
+    out: 0,
+    changed: 0,
+    added: 0,
+    dropped: new Map(),
+    lost: new Map(),
+    leftOut: new Map(),
+  }
+  readonly #chain: Chain<AnyItem> | undefined
+  readonly #builder: RequestBuilder<AnyItem>
+  readonly #onFate: TrialOptions['onFate']
+  /** The chain's clock follows the items', so that rates are those of the input. */
+  #nowMs = 0
+  #line = 0
+  #counts: readonly RuleCount[]
+  /** The resource of the last item, and how it was if nothing was told of it yet. */
+  #resource: Resource | undefined
+  #untold: Portrait | undefined
+  /** Start times of points, which are numbered while the chain has them: it leaves them as they are. */
+  readonly #starts: number[] = []
+
+  constructor(signal: Signal, { settings, env, onFate }: TrialOptions) {
+    this.signal = signal
+    this.#onFate = onFate
+    const full = { ...env, nowMs: () => this.#nowMs }
+    this.#chain = compileChain(signal, settings, full) as Chain<AnyItem> | undefined
+    this.#builder = new RequestBuilder<AnyItem>(encodings[signal]() as Encoding<AnyItem>)
+    this.#counts = this.ruleCounts()
+  }
+
+  /** False: the configuration leaves its items as they are. */
+  get hasChain(): boolean {
+    return this.#chain !== undefined && this.#chain.stages.length > 0
+  }
+
+  ruleCounts(): RuleCount[] {
+    return ruleCounts(this.#chain?.stages ?? [])
+  }
+
+  /** What an operator of this configuration would be told. */
+  warnings(): string[] {
+    return (this.#chain?.stages ?? []).flatMap(({ stage }) => stage.warning || [])
+  }
+
+  /** The request that would be sent for this one, as OTLP JSON; undefined where nothing is left. */
+  run(body: Uint8Array, line: number): string | undefined {
+    this.#line = line
+    const { changed, leftOut } = decodeRequest(this.signal, body, (resource, scope, item) =>
+      this.#item(resource, scope, item),
+    )
+    for (const [what, count] of changed) add(this.tally.lost, what, count)
+    for (const [what, count] of leftOut) {
+      add(this.tally.leftOut, what, count)
+      this.tally.in += count
+    }
+    const [batch] = this.#builder.take()
+    return batch && requestToJson(this.signal, batch.body)
+  }
+
+  #item(resource: Resource, scope: Scope, item: AnyItem): void {
+    this.#nowMs = Math.max(this.#nowMs, timeOf(item) / 1000)
+    if (this.#onFate && resource !== this.#resource) {
+      this.#resource = resource
+      this.#untold = attributesPortrait(resource.attributes)
+    }
+    if ('points' in item) this.#metric(resource, scope, item)
+    else this.#single(resource, scope, item)
+  }
+
+  #single(resource: Resource, scope: Scope, item: Span | LogRecord | Profile): void {
+    this.tally.in++
+    const title = this.#onFate ? titleOf(item) : ''
+    const before = this.#onFate && portraitOf(item)
+    this.#pass(resource, scope, item, {
+      add: (to, group, left) => {
+        this.#builder.add(to, group, left)
+        this.tally.out++
+        if (!before) return
+        this.#tellResource(to)
+        this.#tellChange('item', title, changesBetween(before, portraitOf(left as typeof item)))
+      },
+      miss: reason => {
+        add(this.tally.dropped, reason, 1)
+        if (this.#onFate) this.#tellDrop('item', [title], reason)
+      },
+    })
+  }
+
+  #metric(resource: Resource, scope: Scope, metric: Metric): void {
+    const { points } = metric
+    const offset = this.#starts.length + 1
+    const numbered = points.map(point => ({ ...point, startUs: this.#starts.push(point.startUs) }))
+    const left = new Set(points.keys())
+    const reasons: string[] = []
+    this.tally.in += points.length
+    this.#pass(resource, scope, { ...metric, points: numbered } as Metric, {
+      add: (to, group, item) => {
+        const out = item as Metric
+        const restored = out.points.map(point => ({
+          ...point,
+          startUs: this.#starts[point.startUs - 1] ?? 0,
+        }))
+        this.#builder.add(to, group, { ...out, points: restored } as Metric)
+        this.tally.out += restored.length
+        this.#tellResource(to)
+        for (const { startUs, attributes } of out.points) {
+          const at = startUs - offset
+          const source = left.has(at) ? points[at] : undefined
+          // What was made of several points has the number of one of them, or of a point before.
+          if (source && (!isOverflow(attributes) || isOverflow(source.attributes))) {
+            left.delete(at)
+            this.#tellPoint(metric, source.attributes, attributes)
+          } else this.#tellAdded(metric, attributes)
+        }
+      },
+      miss: (reason, items) => {
+        add(this.tally.dropped, reason, items)
+        reasons.push(reason)
+      },
+    })
+    if (this.#onFate && left.size > 0)
+      this.#tellDrop(
+        'point',
+        [...left].map(at => pointTitle(metric, points[at]!.attributes)),
+        reasons.join(' or '),
+      )
+  }
+
+  #pass(resource: Resource, scope: Scope, item: AnyItem, out: Out<AnyItem>): void {
+    if (this.#chain) this.#chain.run(resource, scope, item, out)
+    else out.add(resource, scope, item)
+  }
+
+  /** What became of the resource, before the first of its items that goes on. */
+  #tellResource({ attributes }: Resource): void {
+    if (!this.#untold) return
+    const changes = changesBetween(this.#untold, attributesPortrait(attributes))
+    if (changes.length > 0)
+      this.#tell({
+        of: 'resource',
+        title: resourceTitle(this.#resource!.attributes),
+        fate: 'changed',
+        changes,
+      })
+    this.#untold = undefined
+  }
+
+  #tellPoint(metric: Metric, before: Attributes, after: Attributes): void {
+    if (!this.#onFate) return
+    const changes = changesBetween(attributesPortrait(before), attributesPortrait(after))
+    this.#tellChange('point', pointTitle(metric, before), changes)
+  }
+
+  #tellAdded(metric: Metric, attributes: Attributes): void {
+    this.tally.added++
+    if (this.#onFate) this.#tell({ of: 'point', title: pointTitle(metric, attributes), fate: 'added' })
+  }
+
+  #tellChange(of: Fate['of'], title: string, changes: readonly Change[]): void {
+    if (changes.length > 0) this.tally.changed++
+    this.#tell({ of, title, fate: changes.length > 0 ? 'changed' : 'same', changes })
+  }
+
+  #tellDrop(of: Fate['of'], titles: readonly string[], reason: string): void {
+    const counts = this.ruleCounts()
+    const by = droppedBy(this.#counts, counts)
+    this.#counts = counts
+    for (const title of titles) this.#tell({ of, title, fate: 'dropped', reason, by })
+  }
+
+  #tell(fate: Pick<Fate, 'of' | 'title' | 'fate'> & Partial<Fate>): void {
+    this.#onFate?.({ line: this.#line, changes: [], reason: '', by: [], ...fate })
+  }
+}
+
+function add(to: Map<string, number>, what: string, count: number): void {
+  to.set(what, (to.get(what) ?? 0) + count)
+}
+
+/** As processors mark the series that stands for many (SDK specification, "Cardinality limits"). */
+function isOverflow({ keys, size }: Attributes): boolean {
+  return size === 1 && keys[0] === 'otel.metric.overflow'
+}
+
+/** When an item came to be known, in microseconds since the Unix epoch; 0 where it does not say. */
+function timeOf(item: AnyItem): number {
+  if (item instanceof Span) return item.endUs
+  if (item instanceof LogRecord) return item.observedUs || item.timeUs
+  return 'points' in item ? (item.points[0]?.timeUs ?? 0) : item.startUs
+}

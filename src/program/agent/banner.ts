@@ -1,0 +1,32 @@
+// The banner of an agent that has started: a line for each subsystem, and what is wrong with it.
+
+import { type LoadedConfig, notBuiltFeatures } from '../../config/index.ts'
+import type { BannerLine } from '../../view/api/types.ts'
+import type { Standing } from './subsystem.ts'
+
+export function banner(states: readonly Standing[], { config, origins }: LoadedConfig): BannerLine[] {
+  const missing = notBuiltFeatures(config, origins).filter(({ explicit }) => explicit)
+  return [
+    ...states.flatMap(linesOf),
+    ...missing.map(
+      ({ key }): BannerLine => ({ state: 'limited', name: 'not built', detail: `${key} is set` }),
+    ),
+  ]
+}
+
+function linesOf({ subsystem: { name, banner }, state: of }: Standing): BannerLine[] {
+  const { state, detail, hint, faults = [] } = of
+  const lines = faults.map(
+    (fault): BannerLine => ({
+      state: state === 'failed' || fault.fails !== undefined ? 'failed' : 'limited',
+      name: fault.subsystem,
+      detail: fault.reason,
+      hint: fault.hint,
+    }),
+  )
+  const isShown = banner === 'always' || (banner === 'working' && state === 'ok')
+  if (!isShown || state === 'failed' || detail === undefined) return lines
+  // That something can be switched on is in the documentation.
+  const hinted = state === 'none' && hint !== undefined ? { hint } : {}
+  return [{ state, name, detail, ...hinted }, ...lines]
+}

@@ -1,0 +1,101 @@
+// The agent's CPU: what it may take, and what does less while it takes more.
+
+import { availableParallelism } from 'node:os'
+import { CpuGovernor, type LoweredPart } from '../../foundation/lib/cpu-governor.ts'
+import type { Logger } from '../../foundation/lib/logger.ts'
+import { OwnCpu } from '../../foundation/lib/own-cpu.ts'
+
+const lookMs = 1_000
+/** After the start, whose work is soon over. */
+const graceMs = 10_000
+const autoPart = 0.05
+const leastAuto = 0.5
+const hint = 'raise limits.cpu; svc status shows the reduced parts'
+
+/** For documents. */
+export interface CpuState {
+  readonly limit_cores: number
+  /** Over the last ten seconds, of all threads and of the programs that svc started. */
+  readonly used_cores: number
+  /** Steps down since the start. */
+  readonly changes: number
+  readonly lowered: readonly LoweredPart[]
+}
+
+/** Cores by `limits.cpu`. */
+export function agentCores(setting: number | 'auto', available = availableParallelism()): number {
+  return setting === 'auto' ? Math.max(leastAuto, available * autoPart) : setting
+}
+
+export interface CpuTimes {
+  /** Between two looks. */
+  readonly lookMs?: number
+  /** Until the first. */
+  readonly graceMs?: number
+}
+
+/** The governor with a clock. */
+export class Cpu {
+  readonly governor: CpuGovernor
+  readonly #log: Pick<Logger, 'warn' | 'info'>
+  readonly #own = new OwnCpu()
+  readonly #timer: NodeJS.Timeout
+  readonly #graceMs: number
+  #beginMs = Number.POSITIVE_INFINITY
+  #seenMs = 0
+  #seenAtMs = 0
+  /** Of about ten seconds; at first that since the start of the process. */
+  #usedCores = this.#own.look() / 1000 / process.uptime()
+
+  constructor(setting: number | 'auto', log: Pick<Logger, 'warn' | 'info'>, times: CpuTimes = {}) {
+    this.#log = log
+    this.governor = new CpuGovernor(agentCores(setting))
+    this.#graceMs = times.graceMs ?? graceMs
+    this.#timer = setInterval(() => this.#look(), times.lookMs ?? lookMs)
+    this.#timer.unref()
+  }
+
+  /** What is left out, for people; undefined: nothing. */
+  get shortage(): string | undefined {
+    const { lowered, limitCores } = this.governor
+    if (lowered.length === 0) return undefined
+    return `CPU usage of svc over limits.cpu (${limitCores} cores): ${lowered.map(({ effect }) => effect).join('; ')}`
+  }
+
+  get state(): CpuState {
+    const { limitCores, changes, lowered } = this.governor
+    return {
+      limit_cores: limitCores,
+      used_cores: Math.round(this.#usedCores * 1000) / 1000,
+      changes,
+      lowered,
+    }
+  }
+
+  /** The start is over. */
+  started(): void {
+    this.#beginMs = performance.now() + this.#graceMs
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  #look(): void {
+    const nowMs = performance.now()
+    const cpuMs = this.#own.look()
+    const used = (cpuMs - this.#seenMs) / (nowMs - this.#seenAtMs)
+    const isFirst = this.#seenAtMs === 0
+    this.#seenMs = cpuMs
+    this.#seenAtMs = nowMs
+    if (isFirst) return
+    this.#usedCores += (used - this.#usedCores) / 10
+    if (nowMs < this.#beginMs) return
+    const change = this.governor.look(used)
+    if (change === undefined) return
+    const { name, lowered, effect } = change
+    const fields = { part: name, limit_cores: this.governor.limitCores, used_cores: this.state.used_cores }
+    if (lowered) this.#log.warn(`CPU usage of svc over limits.cpu: ${effect}`, { ...fields, hint })
+    else this.#log.info(effect === '' ? `${name}: back to full detail` : `${name}: ${effect}`, fields)
+  }
+}

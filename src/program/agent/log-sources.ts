@@ -1,0 +1,148 @@
+// Which files are logs, of what form, and of whom they tell.
+
+import type { Config } from '../../config/index.ts'
+import { realPath } from '../../foundation/lib/if-there.ts'
+import { errorText } from '../../foundation/lib/logger.ts'
+import { SearchPattern } from '../../foundation/lib/search-pattern.ts'
+import type { ContainerPlace } from '../../identity/entities/container-place.ts'
+import type { Entities } from '../../identity/entities/entities.ts'
+import type { EmitRecord, FollowedFile, LogSource } from '../../signals/logs/line-reader.ts'
+import { type LogForm, logReader } from '../../signals/logs/log-reader.ts'
+import { matchesPath, type PathPattern, pathPatterns } from '../../signals/logs/path-pattern.ts'
+import type { WaitingText } from '../../signals/logs/waiting-text.ts'
+import { dockerLogId, type PlaceOf, podLogs } from './pod-logs.ts'
+
+export interface LogSourcesOptions {
+  readonly settings: Config['agent']['logs']
+  readonly entities: Entities
+  readonly waiting: WaitingText
+  /** Takes the records of a container, `undefined`: of a file of the host. */
+  readonly emit: (source: string, placeOf: PlaceOf | undefined) => EmitRecord
+  /** Undefined: those of this host. */
+  readonly directories?: LogDirectories
+}
+
+export interface LogDirectories {
+  readonly docker: string
+  readonly pods: string
+  /** Of the links that the kubelet makes to the logs of pods, whose names have the ids of containers. */
+  readonly links: string
+}
+
+const usual: LogDirectories = {
+  docker: '/var/lib/docker/containers',
+  pods: '/var/log/pods',
+  links: '/var/log/containers',
+}
+
+/** Where Docker and the kubelet keep logs unless they are told otherwise. */
+export const containerLogDirectories: readonly string[] = [usual.docker, usual.pods]
+
+/** A file as a log: its form, and whose it is. `undefined`: it is no log of its source. */
+type Known = { readonly form: LogForm; readonly placeOf: PlaceOf | undefined } | undefined
+
+/** The logs that the configuration asks for. Throws, in words, where what it leaves out cannot be read. */
+export function logSources(options: LogSourcesOptions): LogSource[] {
+  const { settings, entities, directories = usual } = options
+  const excluded = settings.exclude.flatMap(excludedPatterns)
+  const { pattern } = settings.multiline
+  const marks = pattern === '' ? undefined : new SearchPattern(pattern)
+  const source = (
+    name: string,
+    patterns: () => readonly string[],
+    knownAs: (path: string) => Known,
+  ): LogSource => ({
+    name,
+    patterns,
+    excluded: path => excluded.some(pattern => matchesPath(pattern, path)),
+    reader: file => {
+      const known = knownAs(file.path)
+      return known && reader(options, known.form, file, marks, options.emit(name, known.placeOf))
+    },
+  })
+  const files = source(
+    'files',
+    () => settings.paths,
+    () => ({ form: 'plain', placeOf: undefined }),
+  )
+  const ofPod = podLogs(entities, directories)
+  const all = [
+    source(
+      'docker',
+      () => runtimePatterns(entities, 'docker', [`${directories.docker}/*/*-json.log`]),
+      path => dockerLog(path, entities),
+    ),
+    source(
+      'podman',
+      () => runtimePatterns(entities, 'podman', []),
+      path => podmanLog(path, entities),
+    ),
+    source('cri', () => [`${directories.pods}/*/*/*.log`], ofPod),
+  ]
+  return [...(settings.container_logs ? all : []), ...(settings.paths.length > 0 ? [files] : [])]
+}
+
+function excludedPatterns(pattern: string): PathPattern[] {
+  try {
+    return pathPatterns(pattern)
+  } catch (error) {
+    // Nothing is read rather than what somebody wants to be left out.
+    throw new Error(`invalid pattern "${pattern}" in agent.logs.exclude: ${errorText(error)}`)
+  }
+}
+
+function reader(
+  { settings, waiting }: LogSourcesOptions,
+  form: LogForm,
+  file: FollowedFile,
+  marks: SearchPattern | undefined,
+  emit: EmitRecord,
+) {
+  const { parse, multiline, max_line_size } = settings
+  return logReader(form, {
+    path: file.path,
+    owner: file.owner,
+    waiting,
+    parse: { json: parse.json, severity: parse.severity, traceContext: parse.trace_context },
+    multiline:
+      multiline.enabled && marks !== undefined
+        ? {
+            pattern: marks,
+            negate: multiline.negate,
+            match: multiline.match,
+            maxLines: multiline.max_lines,
+            timeoutMs: multiline.timeout,
+          }
+        : undefined,
+    maxBytes: max_line_size,
+    emit,
+  })
+}
+
+/** Where the runtime says that it writes, beside where it does so usually. */
+function runtimePatterns(entities: Entities, runtime: string, where: readonly string[]): readonly string[] {
+  const patterns = [...where]
+  for (const container of entities.eachContainer())
+    if (container.runtime === runtime && /^\/[^*?[{\\]+$/.test(container.logPath))
+      patterns.push(container.logPath)
+  return patterns
+}
+
+/** `<id>/<id>-json.log`. */
+function dockerLog(path: string, entities: Entities): Known {
+  const id = dockerLogId(path)
+  const real = realPath(path)
+  // Where it leads elsewhere, somebody else made it. One that is gone may have been rotated away.
+  if (id === '' || (real !== '' && dockerLogId(real) !== id)) return undefined
+  const place = { id, runtime: 'docker', podUid: entities.containerOf(id)?.podUid ?? '' }
+  return { form: 'docker', placeOf: () => place }
+}
+
+function podmanLog(path: string, entities: Entities): Known {
+  for (const { id, logPath, podUid } of entities.eachContainer()) {
+    if (logPath !== path) continue
+    const place: ContainerPlace = { id, runtime: 'podman', podUid }
+    return { form: 'cri', placeOf: () => place }
+  }
+  return undefined
+}

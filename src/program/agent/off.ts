@@ -1,0 +1,17 @@
+import type { Config } from '../../config/index.ts'
+
+/** Why something does not run though nothing failed, and what switches it on. */
+export interface Off {
+  readonly state: 'off'
+  readonly detail: string
+  readonly hint: string
+}
+
+export function off(key: string, value = 'false', wanted = 'true'): Off {
+  return { state: 'off', detail: `${key} is ${value}`, hint: `set ${key}: ${wanted}` }
+}
+
+/** For what observes the host. */
+export function offByMode({ mode }: Config): Off | undefined {
+  return mode === 'collector' ? off('mode', 'collector', 'agent') : undefined
+}

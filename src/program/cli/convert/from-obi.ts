@@ -1,0 +1,217 @@
+// OpenTelemetry eBPF instrumentation (OBI), and Beyla before it: a YAML file, variables, or both.
+
+import { schema } from '../../../config/index.ts'
+import { readOtelEnvironment } from '../../../config/otel-environment.ts'
+import { nearest } from '../../../foundation/lib/nearest.ts'
+import { ExitCode, StartError } from '../../../foundation/lib/start-error.ts'
+import { type Branch, isBranch, type Key } from '../../../foundation/schema/tree.ts'
+import { looseScalar, type Value } from '../../../foundation/schema/value.ts'
+import type { Conversion } from './conversion.ts'
+import { type Input, readVariables, readYaml } from './input.ts'
+import type { Given } from './obi-given.ts'
+import { groups } from './obi-left-out.ts'
+import { converters, type ObiRow, rows } from './obi-settings.ts'
+
+type Variables = ReadonlyMap<string, string>
+
+/** Variables that OBI, Beyla or both read. */
+export function variablesOf(env: Readonly<Record<string, string | undefined>>): Map<string, string> {
+  const own = Object.entries(env).filter(([name]) => /^(OTEL_|BEYLA_)/.test(name))
+  return new Map(own.flatMap(([name, value]) => (value ? [[name, value] as const] : [])))
+}
+
+interface LeftOut {
+  readonly why: string
+  readonly needsNone: boolean
+}
+
+/** Every setting that there is, by path and by variable. */
+const known = new Map<string, ObiRow | LeftOut>()
+const pathOf = new Map<string, string>()
+for (const row of rows) {
+  known.set(row.path, row)
+  for (const name of row.variables) pathOf.set(name, row.path)
+}
+for (const { why, needsNone = false, rows: written } of groups)
+  for (const line of written.split('\n')) {
+    const [path = '-', variable = '-'] = line.trim().split(' ')
+    const name = variable.startsWith('OTEL_') ? variable : `OTEL_EBPF_${variable}`
+    // A setting without a path in the file has its variable for one.
+    const at = path === '-' ? name : path
+    known.set(at, { why, needsNone })
+    if (variable !== '-') pathOf.set(name, at)
+  }
+
+/** Names of all settings that are known: paths in the file, and variables. */
+export function knownSettings(): {
+  readonly paths: ReadonlySet<string>
+  readonly variables: ReadonlySet<string>
+} {
+  return { paths: new Set(known.keys()), variables: new Set(pathOf.keys()) }
+}
+
+/** Sets what the variables or the file ask for. Throws a `StartError` where a file has neither. */
+export function fromObi(input: Input | { readonly variables: Variables }, conversion: Conversion): void {
+  const given = new Map<string, Given>()
+  if ('variables' in input) {
+    if (input.variables.size === 0)
+      throw new StartError(
+        'no OTEL_* or BEYLA_* variable is set; pass a file: svc convert obi FILE',
+        ExitCode.usage,
+      )
+    take(input.variables, false, given, conversion)
+  } else {
+    const variables = readVariables(input.text)
+    if (variables !== undefined) take(variables, false, given, conversion)
+    else takeFile(input, given, conversion)
+  }
+  for (const convert of converters) convert(given, conversion)
+}
+
+function takeFile(input: Input, given: Map<string, Given>, conversion: Conversion): void {
+  const value = readYaml(input)
+  if (value === undefined || value.type === 'scalar')
+    throw new StartError(`cannot read ${input.name}: not an OBI configuration`, ExitCode.usage)
+  const variables = new Map<string, string>()
+  const elsewhere = new Set<string>()
+  findVariables(value, variables, elsewhere)
+  for (const name of elsewhere)
+    conversion.leaveOut(
+      name,
+      'its value is not in the file (valueFrom); set the same variable for svc if its name begins with OTEL_EXPORTER_, else set the key',
+    )
+  if (variables.size > 0 || elsewhere.size > 0) take(variables, true, given, conversion)
+  else if (value.type === 'map') takeTree(value, [], input.name, given, conversion)
+  else throw new StartError(`cannot read ${input.name}: not an OBI configuration`, ExitCode.usage)
+}
+
+const isVariable = /^(OTEL|BEYLA)_[A-Z0-9_]+$/
+
+/**
+ * Variables anywhere in a file: `NAME: value` and `- NAME=value` (Compose), `- {name, value}` (Kubernetes). `elsewhere` gets
+ * those of which the file does not tell the value (`valueFrom`).
+ */
+function findVariables(value: Value, into: Map<string, string>, elsewhere: Set<string>): void {
+  if (value.type === 'scalar') {
+    const [, name = '', text = ''] = /^([A-Z0-9_]+)=(.*)$/s.exec(value.text) ?? []
+    if (isVariable.test(name)) into.set(name, text)
+  } else if (value.type === 'list') for (const item of value.items) findVariables(item, into, elsewhere)
+  else {
+    const own = (key: string) => value.entries.find(each => each.key === key)?.value
+    const name = own('name')
+    const content = own('value')
+    if (name?.type === 'scalar' && isVariable.test(name.text)) {
+      if (content?.type === 'scalar') into.set(name.text, content.text)
+      else if (own('valueFrom') !== undefined) elsewhere.add(name.text)
+    }
+    for (const { key, value: each } of value.entries) {
+      if (!isVariable.test(key)) findVariables(each, into, elsewhere)
+      else if (each.type === 'scalar' && each.value !== null) into.set(key, each.text)
+    }
+  }
+}
+
+/** Takes variables: those of OBI and Beyla by their rows, those of the exporter as svc itself reads them. */
+function take(
+  variables: Variables,
+  refers: boolean,
+  given: Map<string, Given>,
+  conversion: Conversion,
+): void {
+  const exporter: Record<string, string> = {}
+  for (const [written, text] of variables) {
+    if (text === '') continue
+    // Beyla reads its own variables by the names of OBI, too.
+    const name = written.replace(/^BEYLA_(OTEL_)?/, 'OTEL_EBPF_')
+    const path = pathOf.get(name)
+    if (path !== undefined)
+      place(path, { origin: written, value: looseScalar(written, text), refers }, given, conversion)
+    else if (/^OTEL_(EXPORTER_OTLP_|RESOURCE_ATTRIBUTES$|SDK_DISABLED$)/.test(written))
+      exporter[written] = text
+    else if (/^(OTEL|BEYLA|GRAFANA)_/.test(written)) {
+      const near = nearest(name, pathOf.keys())
+      conversion.leaveOut(
+        written,
+        near === undefined ? 'neither OBI nor svc has such a variable' : `unknown; did you mean ${near}?`,
+      )
+    }
+  }
+  takeExporter(exporter, refers, given, conversion)
+}
+
+function takeExporter(
+  env: Readonly<Record<string, string>>,
+  refers: boolean,
+  given: Map<string, Given>,
+  conversion: Conversion,
+): void {
+  const { settings, warnings } = readOtelEnvironment(env)
+  for (const warning of warnings) {
+    const [, name = 'OTEL_*', why = warning] =
+      /^(OTEL_\w+)(?: is ignored)?: (.*?)(?:; ignored)?$/s.exec(warning) ?? []
+    conversion.leaveOut(name, `${why}; correct it`)
+  }
+  for (const [key, { value, place: at }] of settings) {
+    const origin = at.source.name
+    if (key === 'service_name') {
+      conversion.leaveOut(`${origin}, service.name`, (known.get('service_name') as LeftOut).why)
+      continue
+    }
+    conversion.set(
+      key,
+      leafAt(key).kind.show(value, shown => shown),
+      origin,
+      refers,
+    )
+    if (key.endsWith('headers'))
+      conversion.note(`${origin} may contain a token: make the configuration readable by svc only`)
+    given.set(key, { origin, value: looseScalar(origin, env[origin] ?? ''), refers })
+  }
+}
+
+function leafAt(path: string): Key<unknown> {
+  let node: Key<unknown> | Branch = schema
+  for (const name of path.split('.')) node = (node as Branch).keys[name]!
+  if (isBranch(node)) throw new Error(`BUG: ${path} is no key`)
+  return node
+}
+
+/** Walks down to what a row names. */
+function takeTree(
+  value: Value,
+  names: readonly string[],
+  file: string,
+  given: Map<string, Given>,
+  conversion: Conversion,
+): void {
+  const path = names.join('.')
+  if (value.type === 'scalar' && value.value === null) return
+  if (known.has(path)) place(path, { origin: path, value, refers: true }, given, conversion)
+  else if (value.type === 'map' && (path === '' || isPrefix(path)))
+    for (const { key, value: each } of value.entries) takeTree(each, [...names, key], file, given, conversion)
+  else {
+    const near = nearest(path, known.keys())
+    conversion.leaveOut(
+      path,
+      near === undefined ? 'not a key of OBI 0.8, or unknown to svc' : `unknown; did you mean ${near}?`,
+    )
+  }
+}
+
+function isPrefix(path: string): boolean {
+  for (const name of known.keys()) if (name.startsWith(`${path}.`)) return true
+  return false
+}
+
+function place(path: string, setting: Given, given: Map<string, Given>, conversion: Conversion): void {
+  const row = known.get(path)!
+  if (!('why' in row)) given.set(path, setting)
+  else if (row.needsNone) conversion.note(`${setting.origin} needs no conversion: ${row.why}`)
+  else if (isSet(setting.value)) conversion.leaveOut(setting.origin, row.why)
+}
+
+/** A switch that is off, or an empty list, asks for nothing. */
+function isSet(value: Value): boolean {
+  if (value.type === 'list') return value.items.length > 0
+  return value.type === 'map' ? value.entries.length > 0 : !/^(|0|false|disabled)$/i.test(value.text)
+}

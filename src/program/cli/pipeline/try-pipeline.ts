@@ -1,0 +1,125 @@
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import type { Config } from '../../../config/index.ts'
+import { createLogger, errorText } from '../../../foundation/lib/logger.ts'
+import { nearest } from '../../../foundation/lib/nearest.ts'
+import { ExitCode, StartError } from '../../../foundation/lib/start-error.ts'
+import { type Signal, signals } from '../../../foundation/model/signal.ts'
+import {
+  fateObject,
+  fateText,
+  painted,
+  plain,
+  summaryObject,
+  summaryText,
+} from '../../../pipeline/trial/report.ts'
+import { type Fate, Trial, type TrialOptions } from '../../../pipeline/trial/trial.ts'
+import type { Arguments } from '../arguments.ts'
+import { configurationOf, exitOf, sayProblems } from '../configuration.ts'
+import { outputColor, print, say } from '../terminal.ts'
+import { requestsOf } from './input.ts'
+
+/** Puts the items of a file through the processors of the configuration and shows what becomes of them. */
+export async function tryPipeline(args: Arguments): Promise<ExitCode> {
+  const path = args.value('input')
+  if (path === undefined)
+    throw new StartError('svc pipeline test needs --input FILE (- for standard input)', ExitCode.usage)
+  const only = signalOf(args.value('signal'))
+  const loaded = configurationOf(args)
+  if (loaded.problems.length > 0) {
+    sayProblems(loaded)
+    return exitOf(loaded)
+  }
+  const view = viewOf(args)
+  const trials = new Map<Signal, Trial>()
+  for await (const { signal, body, line } of requestsOf(path)) {
+    if (only !== undefined && signal !== only) continue
+    let trial = trials.get(signal)
+    if (trial === undefined) {
+      trial = trialOf(signal, loaded.config, view.onFate?.(signal))
+      trials.set(signal, trial)
+    }
+    view.result(trial.run(body, line))
+    if (!(await drained())) return ExitCode.ok
+  }
+  if (trials.size === 0) say(`${path === '-' ? 'standard input' : path} has no ${only ?? 'items'}\n`)
+  view.summary({ trials: [...trials.values()], hasChanges: view.onFate !== undefined })
+  return ExitCode.ok
+}
+
+function signalOf(word: string | undefined): Signal | undefined {
+  if (word === undefined) return undefined
+  const signal = signals.find(each => each === word.toLowerCase())
+  if (signal) return signal
+  const near = nearest(word, signals)
+  throw new StartError(
+    `unknown signal "${word}"; ${near ? `did you mean ${near}? The` : 'the'} signals are ${signals.join(', ')}`,
+    ExitCode.usage,
+  )
+}
+
+/** Where the result goes, and in which form. */
+interface View {
+  /** Undefined: nobody asks what became of single items. */
+  readonly onFate?: (signal: Signal) => (fate: Fate) => void
+  result(request: string | undefined): void
+  summary(summary: Parameters<typeof summaryText>[0]): void
+}
+
+function viewOf(args: Arguments): View {
+  if (args.has('json'))
+    return {
+      onFate: signal => fate => print(`${JSON.stringify(fateObject(signal, fate))}\n`),
+      result: () => {},
+      summary: summary => print(`${JSON.stringify(summaryObject(summary))}\n`),
+    }
+  if (args.has('diff')) {
+    const paint = outputColor() ? painted : plain
+    return {
+      onFate: signal => fate => print(fateText(signal, fate, paint)),
+      result: () => {},
+      summary: summary => print(summaryText(summary)),
+    }
+  }
+  return {
+    result: request => print(request === undefined ? '' : `${request}\n`),
+    summary: summary => say(summaryText(summary)),
+  }
+}
+
+function trialOf(signal: Signal, { pipeline }: Config, onFate: TrialOptions['onFate']): Trial {
+  const env = {
+    log: createLogger({ level: 'warn', format: 'text', write: say }),
+    installKey: keyIn(dirname(pipeline.export.queue.directory)),
+  }
+  try {
+    return new Trial(signal, { settings: pipeline, env, ...(onFate && { onFate }) })
+  } catch (error) {
+    throw new StartError(`cannot apply the configuration: ${errorText(error)}`, ExitCode.usage, error)
+  }
+}
+
+/** The key of this installation where it can be read, so that hashes are the agent's; else one for this run. */
+function keyIn(directory: string): () => Uint8Array {
+  let key: Uint8Array | undefined
+  return () => {
+    if (key === undefined)
+      try {
+        key = readFileSync(join(directory, 'install.key'))
+      } catch {
+        say('the key for hashes cannot be read here, so hashes differ from those of the agent\n')
+        key = randomBytes(32)
+      }
+    return key
+  }
+}
+
+/** Waits for a reader that is slower than this. False: it has gone. */
+async function drained(): Promise<boolean> {
+  const { stdout } = process
+  // A reader that goes while this waits is an error here, and makes the stream unwritable.
+  if (stdout.writable && stdout.writableNeedDrain) await once(stdout, 'drain').catch(() => {})
+  return stdout.writable
+}

@@ -1,0 +1,53 @@
+import { counted, partText, sizeText } from '../../../foundation/lib/number-text.ts'
+import { leftIn, rightIn, terminalText } from '../../../foundation/lib/terminal-text.ts'
+import type { StatusDocument } from '../../../view/api/types.ts'
+import type { Pen } from '../pen.ts'
+
+type Tables = StatusDocument['memory']['tables']
+
+interface Style {
+  readonly unicode: boolean
+  readonly pen: Pen
+}
+
+/** Part of all that tables may hold from which on one is named. */
+const namedPart = 1 / 100
+const nameWidth = 40
+const numberWidth = 11
+
+/** Who holds how much memory: a table of tables in 79 columns. What holds little is one line. */
+export function memoryLines({ largest, limit }: Tables, { unicode, pen }: Style): string[] {
+  const isNamed = ({ bytes, shed }: Tables['largest'][number]) => bytes >= limit * namedPart || shed > 0
+  const named = largest.filter(isNamed)
+  const rest = largest.filter(table => !isNamed(table) && table.bytes > 0)
+  if (named.length + rest.length === 0) return []
+  const row = (name: string, held: number, most: string, shed: number, isFull: boolean) => {
+    const holds = pen(rightIn(sizeText(held), numberWidth), isFull ? 'red' : undefined)
+    const gave = shed === 0 ? '' : sizeText(shed)
+    return `  ${leftIn(terminalText(name, unicode), nameWidth)}${holds}${rightIn(most, numberWidth)}${rightIn(gave, numberWidth + 2)}`
+  }
+  const titles = `${rightIn('IN USE', numberWidth)}${rightIn('LIMIT', numberWidth)}${rightIn('RELEASED', numberWidth + 2)}`
+  return [
+    '',
+    pen(`  ${leftIn('MEMORY', nameWidth)}${titles}`, 'dim'),
+    ...named.map(({ name, bytes, limit: most, shed }) =>
+      row(name, bytes, most === 0 ? 'own limit' : sizeText(most), shed, most > 0 && bytes > 0.9 * most),
+    ),
+    ...(rest.length === 0
+      ? []
+      : [
+          row(
+            `${counted(rest.length, 'smaller table')}`,
+            rest.reduce((sum, { bytes }) => sum + bytes, 0),
+            '',
+            0,
+            false,
+          ),
+        ]),
+  ]
+}
+
+/** In one line: the process, what of it lives, and all tables. */
+export function memoryText({ limit, resident, anonymous, heap, tables }: StatusDocument['memory']): string {
+  return `${partText(anonymous, limit)} (resident ${sizeText(resident)}), live heap ${partText(heap.live, heap.limit)}, tables ${partText(tables.held, tables.limit)}`
+}

@@ -1,0 +1,77 @@
+import {
+  amountText,
+  countText,
+  grouped,
+  msText,
+  partText,
+  sizeText,
+} from '../../../../foundation/lib/number-text.ts'
+import { leftIn, rightIn } from '../../../../foundation/lib/terminal-text.ts'
+import type { PipelineLine } from '../../../../view/api/ui/documents.ts'
+import { fillOf } from '../../bars.ts'
+import { lossesOf, meaningOf } from '../../losses.ts'
+import type { Line } from '../line.ts'
+import type { View } from '../view.ts'
+import type { Canvas } from './page.ts'
+
+type Signal = PipelineLine['signals'][number]
+
+/** Where data goes and where it is lost. */
+export function pipelineLines({ pipeline }: View, canvas: Canvas): Line[] {
+  if (pipeline === undefined) return [[], ['  Waiting for the agent.']]
+  return [...signalLines(pipeline, canvas), ...lossLines(pipeline, canvas), ...nodeLines(pipeline, canvas)]
+}
+
+function signalLines({ signals }: PipelineLine, canvas: Canvas): Line[] {
+  const head = ` ${leftIn('SIGNAL', 9)}${rightIn('in/s', 7)}${rightIn('out/s', 7)}${rightIn('drop/s', 7)}${rightIn('QUEUED', 8)}  QUEUE`
+  return [[[head, 'dim']], ...signals.map(signal => signalLine(signal, canvas)), []]
+}
+
+function signalLine(signal: Signal, { unicode }: Canvas): Line {
+  const { collected_per_s, exported_per_s, dropped_per_s, queued, queued_bytes, capacity_bytes, full_in_s } =
+    signal
+  // Wished drops alone are no trouble; of others it is not known whether they still go on.
+  const isLossy = dropped_per_s > 0 && lossesOf({ signals: [signal] }).some(({ isWished }) => !isWished)
+  const fill = capacity_bytes > 0 ? queued_bytes / capacity_bytes : 0
+  const soon = full_in_s === null ? '' : `  full in ${msText(full_in_s * 1000)}`
+  const oldest = signal.oldest_ms > 0 ? `  oldest ${msText(signal.oldest_ms)}` : ''
+  return [
+    ` ${leftIn(signal.signal, 9)}${rightIn(amountText(collected_per_s), 7)}${rightIn(amountText(exported_per_s), 7)}`,
+    [rightIn(`${amountText(dropped_per_s)}${isLossy ? '!' : ''}`, 7), isLossy ? 'red' : undefined],
+    `${rightIn(countText(queued), 8)}  `,
+    [fillOf(fill, unicode), fill > 0.8 ? 'red' : fill > 0.5 ? 'yellow' : undefined],
+    ` ${signal.durable ? `${sizeText(queued_bytes)} disk` : partText(queued_bytes, capacity_bytes)}`,
+    [soon, 'yellow'],
+    [oldest, 'dim'],
+  ]
+}
+
+function lossLines(pipeline: PipelineLine, { shown }: Canvas): Line[] {
+  const lost = lossesOf(pipeline)
+  if (lost.length === 0) return [['  Nothing dropped since start.'], []]
+  const rows = lost.map(
+    (loss): Line => [
+      ` ${leftIn(loss.signal, 9)}`,
+      [rightIn(grouped(loss.items), 12), loss.isWished ? undefined : 'red'],
+      `${loss.isWished ? ' ' : '!'} ${shown(loss.reason)}${meaningOf(loss)}`,
+    ],
+  )
+  return [[[' DROPPED SINCE START', 'dim']], ...rows, []]
+}
+
+function nodeLines({ nodes }: PipelineLine, { shown }: Canvas): Line[] {
+  const kinds = ['source', 'processor', 'queue', 'exporter'] as const
+  const look = { ok: 'green', limited: 'yellow', failed: 'red', off: 'dim' } as const
+  return kinds.flatMap(kind =>
+    nodes
+      .filter(node => node.kind === kind)
+      .map(
+        ({ name, state, reason }): Line => [
+          ` ${leftIn(kind, 10)}`,
+          [leftIn(state, 8), look[state]],
+          shown(name),
+          reason === '' ? '' : `: ${shown(reason)}`,
+        ],
+      ),
+  )
+}

@@ -1,0 +1,37 @@
+import type { ProcessView } from '../../identity/entities/process-table.ts'
+import type { ExplainDocument } from '../../view/api/ui/documents.ts'
+
+/** Why data of a process is missing or lost, as named in documents and tests. */
+export type Cause =
+  | 'agent'
+  | 'kernel_thread'
+  | 'switched_off'
+  | 'kernel_feature_missing'
+  | 'permission'
+  | 'excluded_port'
+  | 'not_selected'
+  | 'instrumented'
+  | 'container_not_visible'
+  | 'started_before'
+  | 'tls_without_symbols'
+  | 'unknown_protocol'
+  | 'sampled'
+  | 'rate_limited'
+  | 'queue_full'
+  | 'endpoint_down'
+
+type Line = ExplainDocument['subjects'][number]['lines'][number]
+
+/** A line of an explanation, with its cause. */
+export interface Finding extends Line {
+  readonly cause?: Cause
+  /** It prevents all observation of the process. */
+  readonly hides?: boolean
+}
+
+/** A process to explain, at one of its ports; 0 for all of them. */
+export interface Subject {
+  readonly pid: number
+  readonly port: number
+  readonly view: ProcessView
+}

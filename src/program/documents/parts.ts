@@ -1,0 +1,17 @@
+// What the documents of the live page are made of.
+
+import type { Registry } from '../../foundation/lib/registry.ts'
+import type { LiveWindow } from '../agent/window.ts'
+import type { Subsystems } from '../subsystems/by-name.ts'
+import type { MetricRecorder } from './metric-recorder.ts'
+import type { ShownText } from './shown-text.ts'
+
+export interface UiParts extends Subsystems {
+  /** The agent's own metrics. */
+  readonly registry: Registry
+  readonly window: LiveWindow
+  /** Keeps the past of host metrics. */
+  readonly recorder: MetricRecorder
+  /** Foreign texts pass it on their way to a person. */
+  readonly shown: ShownText
+}

@@ -1,0 +1,77 @@
+// The sources of the pipeline, with those that are off or do not work.
+
+import type { PipelineLine } from '../../view/api/ui/documents.ts'
+import { off } from '../agent/off.ts'
+import type { Standing, State } from '../agent/subsystem.ts'
+import type { UiParts } from './parts.ts'
+
+export type PipelineNode = PipelineLine['nodes'][number]
+
+/** Items that a source has reported since the start, by signal; left out: those that no other source has. */
+export type SourceCounts = { readonly [signal in PipelineNode['signals'][number]]?: number | 'rest' }
+
+export interface PipelineSource {
+  readonly node: PipelineNode
+  readonly counts: SourceCounts
+}
+
+/** Those that are on first. Of each signal at most one is counted as the rest. */
+export function pipelineSources({ states }: Pick<UiParts, 'states'>): PipelineSource[] {
+  const all = states()
+  const sources = all.flatMap(sourceOf)
+  sources.splice(1, 0, measured(all))
+  return sources.sort((a, b) => Number(a.node.state === 'off') - Number(b.node.state === 'off'))
+}
+
+function sourceOf({ subsystem: { source }, state }: Standing): PipelineSource[] {
+  if (source === undefined) return []
+  const { id, name, signal, hidden = [] } = source
+  const { items, facts } = state
+  const node: PipelineNode = {
+    id: `source:${id}`,
+    kind: 'source',
+    name,
+    signals: [signal],
+    state: nodeState(state),
+    reason: reasonOf(state),
+    facts: facts?.() ?? [],
+  }
+  // What failed is never hidden.
+  if (hidden.some(each => each === node.state)) return []
+  return [{ node, counts: items === undefined ? {} : { [signal]: items } }]
+}
+
+function nodeState({ state, faults = [], pause = '' }: State): PipelineNode['state'] {
+  if (state === 'failed') return state
+  if (faults.length > 0 || pause !== '') return 'limited'
+  return state === 'ok' ? 'ok' : 'off'
+}
+
+function reasonOf({ state, detail = '', hint = '', faults = [], pause = '' }: State): string {
+  const reasons = [...faults.map(fault => sentence(fault.reason, fault.hint)), pause].filter(Boolean)
+  return reasons.length > 0 || state === 'ok' ? reasons.join('; ') : sentence(detail, hint)
+}
+
+/** All measurements of this host, which are counted together. */
+function measured(states: readonly Standing[]): PipelineSource {
+  const facts = states.flatMap(({ state }) => state.measures?.() ?? [])
+  const isOn = facts.length > 0
+  const { detail, hint } = off('agent.nodeexporter.enabled')
+  return {
+    node: {
+      id: 'source:metrics',
+      kind: 'source',
+      name: 'metrics of this host',
+      signals: ['metrics'],
+      state: isOn ? 'ok' : 'off',
+      reason: isOn ? '' : sentence(detail, hint),
+      facts,
+    },
+    counts: isOn ? { metrics: 'rest' } : {},
+  }
+}
+
+/** A reason with what fixes it. */
+export function sentence(reason: string, hint: string): string {
+  return hint === '' ? reason : `${reason}: ${hint}`
+}

@@ -1,0 +1,79 @@
+// Why a process is observed or not, for whoever misses its spans.
+
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { listenersAt } from '../../identity/entities/listening-ports.ts'
+import type { ProcessView } from '../../identity/entities/process-table.ts'
+import type { ProcessesDocument } from '../../view/api/types.ts'
+import { traces, whyOff } from '../agent/kernel-parts.ts'
+import { Tracing } from '../agent/tracing.ts'
+import type { Subsystems } from '../subsystems/by-name.ts'
+
+const procDir = '/proc'
+/** Processes of one answer that asks for none in particular: each takes a look at its files. */
+const maxProcesses = 100
+
+/** Lets others work after each process, which takes a millisecond or two. */
+export async function explain(parts: Subsystems, pid: number, port: number): Promise<ProcessesDocument> {
+  const pids =
+    port === 0 ? [pid] : (await listenersAt(procDir, port)).filter(each => pid === 0 || each === pid)
+  if (pid === 0 && port === 0) pids.splice(0, 1, ...parts.processes.pids(maxProcesses))
+  const processes: ProcessesDocument['processes'][number][] = []
+  for (const each of pids) {
+    const view = await parts.processes.explain(each)
+    if (view !== undefined) processes.push(described(parts, view))
+    await nextTurn()
+  }
+  return { processes }
+}
+
+function described(parts: Subsystems, view: ProcessView): ProcessesDocument['processes'][number] {
+  const { pid, name, executable, listening, served, seen, startedUs, podName } = view
+  const { observed, reason } = verdict(parts, view)
+  return {
+    pid,
+    service: name,
+    executable,
+    listening: [...listening],
+    served: [...served],
+    seen,
+    observed,
+    reason,
+    notes: observed ? notesOf(parts, view) : [],
+    command_line: view.commandLine,
+    owner: view.owner,
+    started: startedUs === 0 ? null : new Date(startedUs / 1000).toISOString(),
+    runtime: `${view.runtime} ${view.runtimeVersion}`.trim(),
+    container: view.containerId,
+    container_name: view.containerName,
+    pod: podName === '' ? '' : `${view.podNamespace}/${podName}`,
+  }
+}
+
+function verdict({ tracing, loaded }: Subsystems, view: ProcessView): { observed: boolean; reason: string } {
+  if (view.pid === process.pid) return { observed: false, reason: 'the agent never traces itself' }
+  if (!(tracing instanceof Tracing)) {
+    const why = tracing?.reason ?? whyOff(traces, loaded().config)?.detail
+    return { observed: false, reason: `tracing is not running: ${why}` }
+  }
+  const { include_ports, exclude_ports } = loaded().config.agent.ebpf.network
+  const open = view.listening.filter(
+    port => !exclude_ports.includes(port) && (include_ports.length === 0 || include_ports.includes(port)),
+  )
+  if (view.observed && view.listening.length > 0 && open.length === 0 && !view.seen)
+    return {
+      observed: false,
+      reason: 'its ports are excluded by agent.ebpf.network.include_ports or exclude_ports',
+    }
+  return view
+}
+
+function notesOf({ tracing }: Subsystems, view: ProcessView): string[] {
+  const notes: string[] = []
+  if (!view.seen)
+    notes.push(
+      'no call of a known protocol yet; calls to databases, caches, brokers and resolvers are reported from their clients',
+    )
+  if (tracing instanceof Tracing)
+    for (const { reason, hint } of tracing.limits) notes.push(`${reason}; ${hint}`)
+  return notes
+}

@@ -1,0 +1,14 @@
+import { change } from '../../foundation/lib/change.ts'
+import type { Logger } from '../../foundation/lib/logger.ts'
+import type { Subsystem } from '../agent/subsystem.ts'
+
+export const log: Subsystem<Logger> = {
+  name: 'log',
+  keys: ['log_level', 'log_format'],
+  create: ({ options }) => options.log,
+  prepare: (own, { log_level: level, log_format: format }, changed) =>
+    change(() => {
+      // A terminal's form stays, unless the key asks for another.
+      own.configure(changed.has('log_format') ? { level, format } : { level })
+    }),
+}

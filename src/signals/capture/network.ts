@@ -1,0 +1,306 @@
+import { randomBytes } from 'node:crypto'
+import { BoundedMap } from '../../foundation/lib/bounded-map.ts'
+import { Interner } from '../../foundation/lib/interner.ts'
+import { ipText } from '../../foundation/lib/ip-text.ts'
+import { counted, small } from '../../foundation/lib/small-tables.ts'
+import { Turn } from '../../foundation/lib/turn.ts'
+import { connectBounds, NetworkPair, rttBounds } from '../../foundation/model/network-pair.ts'
+import type { BpfObject } from '../../kernel/bpf-object.ts'
+import { bss, rodata, svcNetKey, svcNetPair, svcNetSide } from '../../kernel/gen/net.ts'
+import { readIterator, runIterator } from '../../kernel/iterator.ts'
+import { loadObject } from '../../kernel/load-object.ts'
+import {
+  batchCursor,
+  batchDone,
+  type LinkHandle,
+  type MapHandle,
+  type Native,
+  type ObjectHandle,
+} from '../../kernel/native.ts'
+
+const programs = ['svc_net_state', 'svc_net_destroy', 'svc_net_reset_received', 'svc_net_reset_sent'] as const
+const server = svcNetSide.indexOf('server')
+/** What is done with each of a batch may mean a look at its process. */
+const batchEntries = 64
+/** After so long others have their turn. */
+const workMs = 5
+/** Looks without a change after which a pair that has no connection is let go. */
+const idleLooks = 4
+/** The files of all processes are looked at for 1 % of the time at most: it takes some microseconds each. */
+const restShare = 100
+const numbers = svcNetPair.comm / 8
+/** An owner's number has its group's above so many bits (OWNER_BITS of bpf/include/owner.h). */
+const ownerBits = Math.log2(bss.ownerPairsSize / bss.groupPairsSize)
+const twoTo32 = 4294967296
+
+/** A pair; it is known by the bytes of its key. */
+interface Known {
+  /** The numbers of `svc_net_pair` as of the last look. */
+  readonly seen: Float64Array
+  idle: number
+  look: number
+}
+
+/** Of a pair in memory: its key, and its numbers. */
+const knownBytes = 720
+
+/** What the kernel side could not do. */
+export interface NetworkCounters {
+  /** Times that something was counted without its pair: its owner had its share of the 16,384 that there are. */
+  readonly overflowed: number
+  /** Connections that are not in any number: the kernel had no memory for their state. */
+  readonly storage_full: number
+}
+
+/**
+ * Connections of TCP, counted in the kernel by process and peer (bpf/net.bpf.c). Costs nothing for a packet or a call;
+ * opening and closing a connection take about a microsecond together.
+ */
+export class NetworkProbe {
+  readonly #native: Native
+  readonly #object: BpfObject
+  readonly #files: LinkHandle
+  readonly #pairs: MapHandle
+  readonly #globals: DataView
+  readonly #counts: Uint32Array
+  readonly #known = new Map<string, Known>()
+  readonly #words = small(new Interner({ slots: 1024, maxLength: 64 }))
+  readonly #addresses = small(new BoundedMap<string, string>(4096))
+  readonly #pair = new NetworkPair()
+  readonly #keys = Buffer.alloc(batchEntries * svcNetKey.size)
+  readonly #values: Buffer
+  readonly #spare: Buffer
+  #looks = 0
+  #nextFilesMs = 0
+  #closed = false
+
+  /**
+   * Loads and attaches. Throws where the kernel refuses; nothing of it stays in the kernel then. `maxPairs`: no more than
+   * the kernel's table has.
+   */
+  constructor(native: Native, maxPairs = 16_384) {
+    this.#native = native
+    counted(this)
+    const { object } = loadObject(native, 'net', { prepare: handle => prepare(native, handle, maxPairs) })
+    this.#object = object
+    try {
+      const globals = native.mapView(this.#object.map('.bss'))
+      this.#globals = new DataView(globals)
+      this.#counts = new Uint32Array(globals, 0, bss.size >> 2)
+      this.#pairs = this.#object.map('pairs')
+      this.#values = Buffer.alloc(batchEntries * this.#pairs.slotSize)
+      this.#spare = Buffer.alloc(this.#pairs.slotSize)
+      this.#files = this.#object.attach('svc_net_files')
+      // The first pass tells the kernel who the agent is and which ports are listened at; by these the second knows the
+      // side of connections that are there already.
+      this.#lookAtFiles()
+      for (const program of programs) this.#object.attach(program)
+      this.#globals.setUint32(bss.watching, 1, true)
+      this.#lookAtFiles()
+    } catch (error) {
+      this.#object.close()
+      throw error
+    }
+  }
+
+  /**
+   * Hands on what happened since the last call, pair by pair. `last`: also what open connections did until now, however
+   * much time that takes.
+   */
+  collect(take: (pair: NetworkPair) => void, last = false): void {
+    if (this.#closed) return
+    if (last) this.#lookAtFiles()
+    this.#looks++
+    for (const _ of this.#batches(take));
+  }
+
+  /** The same, letting others have their turns; meanwhile `collect` may be called, and the probe be closed. */
+  async collectInTurns(take: (pair: NetworkPair) => void): Promise<void> {
+    if (this.#closed) return
+    if (performance.now() >= this.#nextFilesMs) await this.#runFiles()
+    if (this.#closed) return
+    this.#looks++
+    const turn = new Turn(workMs)
+    for (const _ of this.#batches(take)) {
+      if (!turn.isOver) continue
+      await turn.next()
+      if (this.#closed) return
+    }
+  }
+
+  /** Looks at all pairs, and at those without room: a batch with each step. */
+  *#batches(take: (pair: NetworkPair) => void): Generator<void> {
+    const keys = this.#keys
+    const values = this.#values
+    const pairs = this.#pairs
+    const cursor = batchCursor(pairs)
+    while (!batchDone(cursor)) {
+      const n = this.#native.mapReadBatch(pairs, cursor, keys, values, false)
+      for (let i = 0; i < n; i++) this.#look(keys, i * svcNetKey.size, values, i * pairs.slotSize, take)
+      yield
+    }
+    const overflow = this.#object.map('overflow')
+    this.#native.mapLookup(overflow, Buffer.alloc(4), values)
+    this.#look(noKey, 0, values, 0, take)
+  }
+
+  counters(): NetworkCounters {
+    const at = (offset: number) => Number(this.#globals.getBigUint64(offset, true))
+    return { overflowed: at(bss.overflowed), storage_full: at(bss.storageFull) }
+  }
+
+  /** Detaches and unloads. May be called again. */
+  close(): void {
+    if (this.#closed) return
+    this.#closed = true
+    this.#object.close()
+  }
+
+  /** Of the pairs that are known: as many as the kernel's table has. */
+  get bytes(): number {
+    return this.#known.size * knownBytes
+  }
+
+  /** How many pairs of a process are known. */
+  sizeOf(pid: number): number {
+    let pairs = 0
+    for (const id of this.#known.keys()) if (keyOf(id).readUInt32LE(svcNetKey.pid) === pid) pairs++
+    return pairs
+  }
+
+  #lookAtFiles(): void {
+    const began = performance.now()
+    readIterator(this.#native, this.#files, 0)
+    this.#rested(began)
+  }
+
+  async #runFiles(): Promise<void> {
+    const began = performance.now()
+    await runIterator(this.#native, this.#files)
+    this.#rested(began)
+  }
+
+  #rested(began: number): void {
+    const now = performance.now()
+    this.#nextFilesMs = now + (now - began) * restShare
+  }
+
+  #look(keys: Buffer, keyAt: number, values: Buffer, at: number, take: (pair: NetworkPair) => void): void {
+    const id = keys.toString('latin1', keyAt, keyAt + svcNetKey.size)
+    let known = this.#known.get(id)
+    if (known === undefined) {
+      known = { seen: new Float64Array(numbers), idle: 0, look: 0 }
+      this.#known.set(id, known)
+    }
+    // A batch may show an element again where the table changes meanwhile.
+    if (known.look === this.#looks) return
+    known.look = this.#looks
+    if (!this.#fill(known.seen, values, at)) {
+      if (keys !== noKey) this.#rest(id, known)
+      return
+    }
+    known.idle = 0
+    this.#name(keys, keyAt, values, at)
+    take(this.#pair)
+  }
+
+  /** Sets the numbers of the pair to what is new. False: nothing is. */
+  #fill(seen: Float64Array, values: Buffer, at: number): boolean {
+    let changed = false
+    const grown = (offset: number): number => {
+      const total = i64(values, at + offset)
+      const index = offset >> 3
+      const change = total - seen[index]!
+      if (change === 0) return 0
+      seen[index] = total
+      changed = true
+      return change
+    }
+    const pair = this.#pair
+    pair.opened = grown(svcNetPair.opened)
+    pair.openChange = grown(svcNetPair.open)
+    pair.sent = grown(svcNetPair.sent)
+    pair.received = grown(svcNetPair.received)
+    pair.retransmits = grown(svcNetPair.retransmits)
+    pair.resetsSent = grown(svcNetPair.resetsSent)
+    pair.resetsReceived = grown(svcNetPair.resetsReceived)
+    pair.connectNs = grown(svcNetPair.connectNs)
+    pair.rttUs = grown(svcNetPair.rttUs)
+    const { connectBuckets, rttBuckets, failures } = pair
+    for (let i = 0; i < connectBuckets.length; i++)
+      connectBuckets[i] = grown(svcNetPair.connectBuckets + 8 * i)
+    for (let i = 0; i < rttBuckets.length; i++) rttBuckets[i] = grown(svcNetPair.rttBuckets + 8 * i)
+    for (let i = 0; i < failures.length; i++) failures[i] = grown(svcNetPair.failures + 8 * i)
+    return changed
+  }
+
+  #name(keys: Buffer, keyAt: number, values: Buffer, at: number): void {
+    const pair = this.#pair
+    pair.overflow = keys === noKey
+    pair.pid = keys.readUInt32LE(keyAt + svcNetKey.pid)
+    pair.netns = keys.readUInt32LE(keyAt + svcNetKey.netns)
+    pair.server = keys[keyAt + svcNetKey.side] === server
+    pair.port = keys.readUInt16LE(keyAt + svcNetKey.port)
+    pair.localAddress = pair.overflow ? '' : this.#address(keys, keyAt + svcNetKey.localAddress)
+    pair.peerAddress = pair.overflow ? '' : this.#address(keys, keyAt + svcNetKey.peerAddress)
+    const from = at + svcNetPair.comm
+    let end = from
+    while (end < from + svcNetPair.commSize && values[end] !== 0) end++
+    pair.comm = this.#words.intern(values, from, end)
+  }
+
+  /** Lets go of a pair that did nothing for a while and has no connection. */
+  #rest(id: string, known: Known): void {
+    if (known.seen[svcNetPair.open >> 3] !== 0 || ++known.idle < idleLooks) return
+    // Looked at once more, as the others of its batch took their time.
+    const key = keyOf(id)
+    if (this.#native.mapLookup(this.#pairs, key, this.#spare)) {
+      for (let i = 0; i < numbers; i++) if (i64(this.#spare, 8 * i) !== known.seen[i]) return
+      this.#native.mapDelete(this.#pairs, key)
+      this.#release(this.#spare.readUInt32LE(svcNetPair.owner))
+    }
+    this.#known.delete(id)
+  }
+
+  /** A pair of an owner was deleted. The kernel counts at the same time. */
+  #release(owner: number): void {
+    const counts = this.#counts
+    for (const at of [bss.pairsUsed, bss.groupPairs + 4 * (owner >> ownerBits), bss.ownerPairs + 4 * owner])
+      Atomics.sub(counts, at / 4, 1)
+  }
+
+  #address(bytes: Buffer, at: number): string {
+    const raw = this.#words.intern(bytes, at, at + 16)
+    let text = this.#addresses.get(raw)
+    if (text === undefined) {
+      text = ipText(bytes.subarray(at, at + 16))
+      this.#addresses.set(raw, text)
+    }
+    return text
+  }
+}
+
+function prepare(native: Native, object: ObjectHandle, maxPairs: number): void {
+  const set = (offset: number, size: number, bounds: readonly number[], scale: number) => {
+    if (bounds.length * 8 !== size)
+      throw new RangeError(`the BPF program has ${size / 8} histogram bounds, not ${bounds.length}`)
+    const scaled = BigUint64Array.from(bounds, bound => BigInt(Math.round(bound * scale)))
+    native.objectSetData(object, '.rodata', offset, new Uint8Array(scaled.buffer))
+  }
+  set(rodata.connectBoundsNs, rodata.connectBoundsNsSize, connectBounds, 1e9)
+  set(rodata.rttBoundsUs, rodata.rttBoundsUsSize, rttBounds, 1e6)
+  native.objectSetData(object, '.rodata', rodata.ownerSeeds, randomBytes(rodata.ownerSeedsSize))
+  native.objectSetData(object, '.rodata', rodata.pairsMax, new Uint8Array(Uint32Array.of(maxPairs).buffer))
+}
+
+/** Exact below 2^53, whatever the sign. */
+function i64(bytes: Buffer, at: number): number {
+  return bytes.readUInt32LE(at) + bytes.readInt32LE(at + 4) * twoTo32
+}
+
+/** Stands for the key of what had no room. */
+const noKey = Buffer.alloc(svcNetKey.size)
+
+function keyOf(id: string): Buffer {
+  return Buffer.from(id, 'latin1')
+}

@@ -1,0 +1,460 @@
+import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { u64 } from '../../foundation/lib/u64.ts'
+import type { WallClock } from '../../foundation/lib/wall-clock.ts'
+import type { CaptureSink } from '../../foundation/model/capture-sink.ts'
+import { Segment } from '../../foundation/model/stream.ts'
+import { findAsset } from '../../kernel/assets.ts'
+import { BpfObject } from '../../kernel/bpf-object.ts'
+import {
+  bss as sockBss,
+  svcCounter,
+  svcKind,
+  svcProtocol,
+  svcRecord,
+  svcRed,
+  svcRedKey,
+  svcSegment,
+  svcSocket,
+  svcThread,
+} from '../../kernel/gen/sock.ts'
+import { readIterator } from '../../kernel/iterator.ts'
+import {
+  batchCursor,
+  batchDone,
+  type MapHandle,
+  type Native,
+  type ObjectHandle,
+  type RingHandle,
+} from '../../kernel/native.ts'
+import {
+  type Backlog,
+  type Capture,
+  type CaptureBackend,
+  type CaptureCounter,
+  type CaptureOptions,
+  type CaptureRules,
+  maySkip,
+} from './capture.ts'
+import { DrainTurns } from './drain-turns.ts'
+import { RecordReader } from './record-reader.ts'
+import { oneForAll } from './tls/programs.ts'
+import { type TlsOptions, TlsProbes } from './tls/tls-probes.ts'
+
+/** How often the clocks are compared: NTP moves the wall clock. */
+const clockMs = 10_000
+/** Records of one batch: a millisecond or two. */
+const drainBytes = 64 * 1024
+/** What `collect` may take for records that wait. */
+const collectMs = 25
+/** What the end may take for them. */
+const lastMs = 2_000
+/** Collections without a change after which a counted series of the kernel is let go. */
+const idleCollections = 4
+const iteratorBytes = 4 * 1024 * 1024
+const batchEntries = 64
+const twoTo32 = 4294967296
+
+/** A series; it is known by the bytes of its key. */
+interface Counted {
+  /** count, sum, buckets as of the last collection. */
+  readonly seen: Float64Array
+  idle: number
+}
+
+/** Loads a capture back end, drains what it records and reads what it counts. */
+export class SocketCapture implements Capture {
+  readonly backend: CaptureBackend
+  readonly ringSize: number
+  readonly perfBuffers = []
+  readonly noRoom = 'ring_full'
+  /** Records read from the ring. */
+  received = 0
+  /** TCP sockets of other processes that were open at the start, listening ones included. */
+  socketsFound = 0
+  /** Number of this process as the kernel side knows it: another than `process.pid` in a pid namespace of its own. */
+  readonly selfPid: number
+  readonly requests: MapHandle
+  readonly #native: Native
+  /** Its programs and maps. */
+  readonly object: BpfObject
+  readonly #sink: CaptureSink
+  readonly #clock: WallClock | undefined
+  readonly #ring: RingHandle
+  readonly #turns: DrainTurns
+  readonly #reader = new RecordReader()
+  readonly #piece = new Segment()
+  readonly #bytes = Buffer.from(new ArrayBuffer(drainBytes))
+  readonly #words32 = new Uint32Array(this.#bytes.buffer)
+  readonly #words16 = new Uint16Array(this.#bytes.buffer)
+  /** The programs' variables. */
+  readonly #globals: ArrayBuffer
+  readonly #counted = new Map<string, Counted>()
+  readonly #buckets = new Float64Array(svcRed.bucketsSize / 8)
+  #attached: readonly string[] = []
+  #clockAt = 0
+  #lastBacklog: Backlog | undefined
+  #lastCounters: Record<CaptureCounter, number> | undefined
+  #detached = false
+  #closed = false
+
+  /**
+   * Loads and attaches. Throws where the kernel refuses (`LoadError`, or an error of the native boundary); nothing of
+   * it stays in the kernel then.
+   */
+  constructor(native: Native, backend: CaptureBackend, options: CaptureOptions, sink: CaptureSink) {
+    this.#native = native
+    this.backend = backend
+    this.#sink = sink
+    this.#clock = options.clock
+    const file = backend.objectFor(options.captureBytes)
+    const path = file && findAsset(file)
+    if (!path) {
+      throw new Error(
+        `BPF object ${file} for captures of ${options.captureBytes} bytes not found; run tools/setup`,
+      )
+    }
+    try {
+      native.bumpMemlock()
+    } catch {
+      // Only kernels before 5.11 count maps against the limit; they will say so when they refuse one.
+    }
+    this.object = BpfObject.load(native, readFileSync(path), {
+      name: backend.name,
+      prepare: object => this.#prepare(object, options),
+    })
+    let ring: RingHandle | undefined
+    try {
+      this.#setClock()
+      this.requests = this.object.map('requests')
+      const { bss } = backend.layout
+      const globals = native.mapView(this.object.map('.bss'))
+      this.#globals = globals
+      new Uint32Array(globals, bss.protocolsEnabled, 1)[0] = protocolBits(options.protocols)
+      this.apply(options)
+      const ringMap = this.object.map('ring')
+      ring = native.ringOpen(ringMap)
+      native.ringAbsorb(ring, options.backlogBytes)
+      this.#ring = ring
+      this.ringSize = ring.size
+      // The first pass tells the kernel who the agent is, so that it never sees itself; the second finds the sockets
+      // that were opened between it and the attachment.
+      this.#bootstrap()
+      this.selfPid = new Uint32Array(globals, bss.selfPid, 1)[0]!
+      for (const program of this.#attached) this.object.attach(program)
+      this.socketsFound = this.#bootstrap()
+      this.#turns = new DrainTurns(() => this.#batch())
+    } catch (error) {
+      if (ring !== undefined) native.ringClose(ring)
+      this.object.close()
+      throw error
+    }
+  }
+
+  drain(): void {
+    this.#turns.run()
+  }
+
+  readonly hasBudget = true
+
+  get busyMs(): number {
+    return this.#turns.busyMs
+  }
+
+  settled(mostMs: number): Promise<void> {
+    return this.#turns.settled(mostMs)
+  }
+
+  get sinceDrainMs(): number {
+    return this.#detached ? 0 : this.#turns.sinceMs
+  }
+
+  get reachedMs(): number {
+    return this.#turns.reachedMs
+  }
+
+  get reachedNs(): number {
+    return this.#turns.reachedNs
+  }
+
+  get backlog(): Backlog {
+    return this.#lastBacklog ?? this.#native.ringCounters(this.#ring)
+  }
+
+  limitBacklog(bytes: number): void {
+    if (!this.#closed) this.#native.ringAbsorb(this.#ring, bytes)
+  }
+
+  collect(): void {
+    if (this.#closed) return
+    this.#turns.run(collectMs)
+    const map = this.object.map('red')
+    const keys = Buffer.alloc(batchEntries * svcRedKey.size)
+    const values = Buffer.alloc(batchEntries * map.slotSize)
+    const cursor = batchCursor(map)
+    while (!batchDone(cursor)) {
+      const n = this.#native.mapReadBatch(map, cursor, keys, values, false)
+      for (let i = 0; i < n; i++) {
+        const key = keys.subarray(i * svcRedKey.size, (i + 1) * svcRedKey.size)
+        this.#countedOf(map, key, values.subarray(i * map.slotSize, (i + 1) * map.slotSize))
+      }
+    }
+  }
+
+  /** What the kernel side counted, over all CPUs. After the end: what it had counted then. */
+  counters(): Record<CaptureCounter, number> {
+    if (this.#lastCounters !== undefined) return this.#lastCounters
+    const map = this.object.map('counters')
+    const value = Buffer.alloc(map.slotSize)
+    this.#native.mapLookup(map, Buffer.alloc(4), value)
+    const counters = {} as Record<CaptureCounter, number>
+    for (const [index, name] of svcCounter.entries()) {
+      let total = 0
+      for (let at = 8 * index; at < map.slotSize; at += 8 * svcCounter.length) total += u64(value, at)
+      counters[name] = total
+    }
+    return counters
+  }
+
+  /**
+   * From now on these rules hold; they may change as often as one likes. Only what differs is written, each number at
+   * once, so that whatever stays as it was is never seen otherwise by the programs. About 0.1 ms, for the ports.
+   */
+  apply(rules: CaptureRules): void {
+    const { bss } = this.backend.layout
+    const globals = this.#globals
+    const { maxPerSecond } = rules
+    if (maxPerSecond > 0) {
+      // Before the bound itself: where there was none, it must not hold without its burst.
+      put(new BigInt64Array(globals, bss.budgetBurst, 1), BigInt(Math.ceil(maxPerSecond)))
+      const share = Math.min(32, Math.max(1, Math.floor(maxPerSecond / 640)))
+      put(new Uint32Array(globals, bss.budgetShare, 1), share)
+    }
+    const eachNs = maxPerSecond > 0 ? Math.max(1, Math.round(1e9 / maxPerSecond)) : 0
+    put(new BigInt64Array(globals, bss.budgetNs, 1), BigInt(eachNs))
+    put(new BigInt64Array(globals, bss.slowNs, 1), BigInt(Math.round(rules.slowNs)))
+    put(new Uint8Array(globals, bss.alwaysErrors, 1), Number(rules.alwaysErrors))
+    put(new Uint8Array(globals, bss.alwaysSlow, 1), Number(rules.alwaysSlow))
+    const wanted = new Uint8Array(bss.portsSize).fill(Number(rules.includePorts.length > 0))
+    for (const port of rules.includePorts) wanted[port] = 0
+    for (const port of rules.excludePorts) wanted[port] = 1
+    wanted[0] = 0 // connections whose port is not known yet
+    const ports = new Uint8Array(globals, bss.ports, bss.portsSize)
+    for (let port = 0; port < wanted.length; port++)
+      if (ports[port] !== wanted[port]) ports[port] = wanted[port]!
+  }
+
+  /** What connection is not what it was taken for: its bytes are no longer passed on. */
+  refuse(connection: number): void {
+    if (this.#closed) return
+    const key = Buffer.alloc(8)
+    key.writeBigUInt64LE(BigInt(connection))
+    this.#native.mapUpdate(this.object.map('refused'), key, new Uint8Array(1), 0)
+  }
+
+  trackRequests(on: boolean): void {
+    put(new Uint8Array(this.#globals, this.backend.layout.bss.trackRequests, 1), Number(on))
+  }
+
+  /** Reads inside TLS from now on, until it is closed. */
+  tls(options: TlsOptions): TlsProbes {
+    const attached = new Uint32Array(this.#globals, sockBss.tlsAttached, 1)
+    const setAttached = (on: boolean) => {
+      attached[0] = on ? 1 : 0
+    }
+    return new TlsProbes(this.object, {
+      ...options,
+      programs: oneForAll,
+      selfPid: this.selfPid,
+      setAttached,
+    })
+  }
+
+  /** Detaches, and hands on all records. What was counted can still be collected. */
+  detach(): void {
+    if (this.#detached) return
+    this.#detached = true
+    this.#turns.stop()
+    for (const program of this.#attached) this.object.detach(program)
+    const endMs = performance.now() + lastMs
+    while (this.#batch() !== 0 && performance.now() < endMs);
+    this.#skip()
+  }
+
+  /** Detaches and unloads. May be called again. */
+  close(): void {
+    if (this.#closed) return
+    this.detach()
+    this.#lastCounters = this.counters()
+    this.#lastBacklog = this.backlog
+    this.#closed = true
+    this.#native.ringClose(this.#ring)
+    this.object.close()
+  }
+
+  #prepare(object: ObjectHandle, options: CaptureOptions): void {
+    const { again, layout, programs } = this.backend
+    const { rodata } = layout
+    const twice = maySkip(options.kernel)
+    this.#attached = twice ? [...programs, ...again] : programs
+    for (const map of ['scratch', 'parts']) this.#native.objectSetMaxEntries(object, map, twice ? 6 : 4)
+    for (const program of again) this.#native.objectSetAutoload(object, program, twice)
+    this.#native.objectSetData(object, '.rodata', rodata.callsComeTwice, Uint8Array.of(Number(twice)))
+    this.#native.objectSetMaxEntries(object, 'ring', options.ringBytes)
+    for (const program of this.backend.uprobes) this.#native.uprobePrepare(object, program)
+    const set = (offset: number, size: 4 | 8, value: number) => {
+      const bytes = Buffer.alloc(size)
+      if (size === 8) bytes.writeBigUInt64LE(BigInt(Math.round(value)))
+      else bytes.writeUIntLE(value, 0, size)
+      this.#native.objectSetData(object, '.rodata', offset, bytes)
+    }
+    set(rodata.captureBytes, 4, options.captureBytes)
+    set(rodata.ringWakeupBytes, 8, options.ringBytes / 4)
+    this.#native.objectSetData(object, '.rodata', rodata.ownerSeeds, randomBytes(rodata.ownerSeedsSize))
+    if (options.boundsNs.length * 8 !== rodata.svcBoundsNsSize) {
+      throw new RangeError(
+        `the BPF program has ${rodata.svcBoundsNsSize / 8} histogram bounds, not ${options.boundsNs.length}`,
+      )
+    }
+    for (const [i, bound] of options.boundsNs.entries()) set(rodata.svcBoundsNs + 8 * i, 8, bound)
+  }
+
+  #bootstrap(): number {
+    const link = this.object.attach(this.backend.bootstrap)
+    const { bytes } = readIterator(this.#native, link, iteratorBytes)
+    this.object.detach(this.backend.bootstrap)
+    return bytes.length / svcSocket.size
+  }
+
+  #setClock(): void {
+    const { monotonicNs, realtimeUs } = this.#native.clock()
+    this.#clock?.set(monotonicNs, realtimeUs)
+    this.#clockAt = performance.now()
+  }
+
+  /** Hands on the next records, as `DrainTurns` wants it. */
+  #batch(): number {
+    if (performance.now() - this.#clockAt > clockMs) this.#setClock()
+    const length = this.#native.ringDrain(this.#ring, this.#bytes)
+    return length === 0 ? 0 : this.#read(length)
+  }
+
+  /** There is no time for what waits, if something does: exchanges are counted. */
+  #skip(): void {
+    let exchanges = 0
+    for (let length = -1; length !== 0; ) {
+      length = this.#native.ringDrain(this.#ring, this.#bytes)
+      for (let at = 0; at < length; at += 8 + ((this.#words32[at >>> 2]! + 7) & ~7))
+        if (this.#words32[(at + 8) >>> 2] === kind.exchange) exchanges++
+    }
+    if (exchanges > 0) this.#sink.skipped(exchanges)
+  }
+
+  /** Returns the time of the newest record, and more than 0. */
+  #read(length: number): number {
+    const words32 = this.#words32
+    const words16 = this.#words16
+    const bytes = this.#bytes
+    const piece = this.#piece
+    const sink = this.#sink
+    const reader = this.#reader
+    let timeAt = 0 // where there are but threads, the lengths of records are old enough
+    for (let at = 0; at < length; ) {
+      const size = words32[at >>> 2]!
+      const from = at + 8
+      this.received++
+      switch (words32[from >>> 2]) {
+        case kind.exchange:
+          if (size < svcRecord.size) break
+          timeAt = (from + svcRecord.endNs) >>> 2
+          sink.end(reader.record(bytes, words32, words16, from))
+          break
+        case kind.begin:
+          if (size < svcRecord.size) break
+          timeAt = (from + svcRecord.startNs) >>> 2
+          sink.begin(reader.record(bytes, words32, words16, from))
+          break
+        case kind.segment:
+          if (size < svcSegment.size) break
+          timeAt = (from + svcSegment.timeNs) >>> 2
+          reader.segment(piece, bytes, words32, words16, from)
+          sink.segment(piece)
+          break
+        case kind.thread:
+          if (size < svcThread.size) break
+          sink.thread(
+            words32[(from + svcThread.pid) >>> 2]!,
+            words32[(from + svcThread.parent) >>> 2]!,
+            words32[(from + svcThread.tid) >>> 2]!,
+          )
+          break
+      }
+      at += 8 + ((size + 7) & ~7)
+    }
+    return 1 + words32[timeAt]! + words32[timeAt + 1]! * twoTo32
+  }
+
+  #countedOf(map: MapHandle, key: Buffer, value: Buffer): void {
+    const id = key.toString('latin1')
+    let known = this.#counted.get(id)
+    if (known === undefined) {
+      known = { seen: new Float64Array(svcRed.size / 8), idle: 0 }
+      this.#counted.set(id, known)
+    }
+    const { seen } = known
+    const delta = (offset: number): number => {
+      const total = overCpus(value, offset)
+      const change = total - seen[offset >> 3]!
+      seen[offset >> 3] = total
+      return change
+    }
+    const sumNs = delta(svcRed.sumNs)
+    // A value that is read while it is written may lack parts of the call under way: the buckets decide how many calls
+    // there were, and what is left of the sum comes with a later collection, even if no call does.
+    delta(svcRed.count)
+    let count = 0
+    for (let i = 0; i < this.#buckets.length; i++) {
+      this.#buckets[i] = delta(svcRed.buckets + 8 * i)
+      count += this.#buckets[i]!
+    }
+    if (count === 0 && sumNs === 0) {
+      if (++known.idle < idleCollections) return
+      // Looked at once more, as the others of its batch took their time.
+      if (
+        this.#native.mapLookup(map, key, value) &&
+        overCpus(value, svcRed.count) !== seen[svcRed.count >> 3]
+      )
+        return
+      this.#counted.delete(id)
+      this.#native.mapDelete(map, key)
+      return
+    }
+    known.idle = 0
+    this.#sink.counted(this.#reader.counted(key), count, sumNs, this.#buckets)
+  }
+}
+
+const kind = {
+  exchange: svcKind.indexOf('exchange'),
+  begin: svcKind.indexOf('begin'),
+  segment: svcKind.indexOf('segment'),
+  thread: svcKind.indexOf('thread'),
+}
+
+function protocolBits(names: readonly string[]): number {
+  let bits = 0
+  for (const name of names) bits |= 1 << (svcProtocol as readonly string[]).indexOf(name)
+  return bits >>> 0
+}
+
+/** Writes a variable of the programs, if it is another. */
+function put<T extends number | bigint>(variable: { [index: number]: T }, value: T): void {
+  if (variable[0] !== value) variable[0] = value
+}
+
+/** A number of a per-CPU `svc_red`, over all CPUs. */
+function overCpus(value: Buffer, offset: number): number {
+  let total = 0
+  for (let at = offset; at < value.length; at += svcRed.size) total += u64(value, at)
+  return total
+}

@@ -1,0 +1,414 @@
+// The readings of all collectors, kept from scrape to scrape so that a page is written from strings that are there.
+
+import { escapedHelp, labelText } from '../../../foundation/lib/label-text.ts'
+import type { Distribution, Family, Readings } from '../../../foundation/model/collector.ts'
+import type { Bounds } from './bounds.ts'
+import { numberText } from './number-text.ts'
+
+/** Series that were not read for this many rounds of their collector are forgotten. */
+const roundsKept = 20
+/** Of a series in memory, beside its texts. */
+const seriesBytes = 300
+
+/** One series. Its text is made once, its value's text when the value changes. */
+export interface Series {
+  readonly family: Family
+  /** In the order of `family.labels`, without those that are dropped. */
+  readonly labels: readonly string[]
+  /** What read it last. */
+  source: Source
+  value: number
+  distribution: Distribution | undefined
+  /** What stands before the number. */
+  readonly prefix: string
+  text: string
+  /** Round of the source in which it was read. */
+  round: number
+}
+
+/** What puts readings on the page: a collector. */
+export interface Source {
+  readonly name: string
+  /** Rises with each reading; 0 before the first. */
+  round: number
+  /** Series that were read twice, since the start. */
+  duplicates: number
+}
+
+/** All series of one name. */
+interface Slot {
+  /** Whole name, with the namespace. */
+  readonly name: string
+  /** Says type and help: that of the first of the series that are shown. */
+  family: Family
+  header: string
+  series: Series[]
+  sorted: boolean
+  /** Series by prefix, where several family objects, or labels that are dropped, may lead to one. */
+  byPrefix: Map<string, Series> | undefined
+  readonly shown: boolean
+}
+
+/** Series of one family object by label values. */
+interface Index {
+  readonly family: Family
+  readonly slot: Slot
+  single: Series | undefined
+  readonly byText: Map<string, Series>
+  readonly byTwo: Map<string, Map<string, Series>>
+}
+
+export interface PageOptions {
+  /** First word of all names, `node`. */
+  readonly namespace: string
+  readonly bounds: Bounds
+}
+
+export interface Written {
+  readonly text: string
+  readonly families: number
+  readonly series: number
+  /** Families that the bound on their number kept out. */
+  readonly dropped: number
+}
+
+/** The page. A source's readings are taken in one turn between `begin` calls; nothing here waits. */
+export class Page {
+  readonly #namespace: string
+  readonly #bounds: Bounds
+  readonly #slots = new Map<string, Slot>()
+  readonly #indexes = new Map<Family, Index>()
+  #order: Slot[] = []
+  #ordered = true
+  #bytes = 0
+  /** Of the last reading: many are of one family. */
+  #last: Index | undefined
+  /** Series are forgotten when a source comes to this round. */
+  #sweepAt = roundsKept
+
+  constructor({ namespace, bounds }: PageOptions) {
+    this.#namespace = namespace
+    this.#bounds = bounds
+  }
+
+  /** Series that are kept, those that are not shown now included. */
+  get size(): number {
+    let size = 0
+    for (const { series } of this.#slots.values()) size += series.length
+    return size
+  }
+
+  /** Of all that are kept, about. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** A round of a source begins: what it read before is no longer on the page. */
+  begin(source: Source): Readings {
+    if (++source.round >= this.#sweepAt) this.#sweep(source.round)
+    return new SourceReadings(this, source)
+  }
+
+  put(source: Source, family: Family, value: number, a?: string, b?: string, c?: string): void {
+    const index = this.#index(family)
+    let series: Series | undefined
+    if (a === undefined) series = index.single
+    else if (b === undefined) series = index.byText.get(a)
+    else if (c === undefined) series = index.byTwo.get(a)?.get(b)
+    else {
+      this.putAll(source, family, value, [a, b, c])
+      return
+    }
+    if (series === undefined) {
+      const labels = a === undefined ? [] : b === undefined ? [a] : [a, b]
+      series = this.#add(source, family, index, labels)
+      if (a === undefined) index.single = series
+      else if (b === undefined) index.byText.set(a, series)
+      else {
+        const inner = index.byTwo.get(a)
+        if (inner) inner.set(b, series)
+        else index.byTwo.set(a, new Map([[b, series]]))
+      }
+    }
+    if (this.#take(source, index, series)) this.#set(series, value)
+    else if (this.#bounds.dropsLabels) this.#merge(series, value)
+  }
+
+  putAll(source: Source, family: Family, value: number, labels: readonly string[]): void {
+    if (labels.length < 3) {
+      this.put(source, family, value, labels[0], labels[1])
+      return
+    }
+    const index = this.#index(family)
+    const series = this.#long(source, family, index, labels)
+    if (this.#take(source, index, series)) this.#set(series, value)
+    else if (this.#bounds.dropsLabels) this.#merge(series, value)
+  }
+
+  putDistribution(
+    source: Source,
+    family: Family,
+    distribution: Distribution,
+    labels: readonly string[],
+  ): void {
+    const index = this.#index(family)
+    const series = this.#long(source, family, index, labels)
+    if (this.#take(source, index, series)) series.distribution = distribution
+    // Distributions of series that a dropped label made one have no sum: their bounds may differ.
+    else if (this.#bounds.dropsLabels && agrees(index)) source.duplicates++
+  }
+
+  /** All series that `sources` read in their last round and that are shown, family by family in the page's order. */
+  *read(sources: ReadonlySet<Source>): Generator<readonly [name: string, series: readonly Series[]]> {
+    for (const slot of this.#shown()) {
+      const current = slot.series.filter(series => isCurrent(series) && sources.has(series.source))
+      if (current.length > 0) yield [slot.name, current]
+    }
+  }
+
+  /** Families known by now, with their whole names. */
+  families(): readonly (readonly [name: string, family: Family])[] {
+    return this.#shown().map(({ name, family }) => [name, family])
+  }
+
+  /** The page in the text format 0.0.4, of what `sources` read in their last round. */
+  write(sources: ReadonlySet<Source>): Written {
+    let text = ''
+    let families = 0
+    let count = 0
+    let dropped = 0
+    let last: Source | undefined
+    let isShown = false
+    for (const slot of this.#shown()) {
+      let lines = ''
+      let here = 0
+      for (const series of slot.series) {
+        if (series.source !== last) {
+          last = series.source
+          isShown = sources.has(last)
+        }
+        if (!isShown || !isCurrent(series)) continue
+        here++
+        lines +=
+          series.distribution === undefined
+            ? `${series.prefix}${series.text}\n`
+            : distributionText(slot, series)
+      }
+      if (here === 0) continue
+      if (this.#bounds.mostFamilies > 0 && families >= this.#bounds.mostFamilies) {
+        dropped++
+        continue
+      }
+      families++
+      count += here
+      text += slot.header + lines
+    }
+    return { text, families, series: count, dropped }
+  }
+
+  #shown(): readonly Slot[] {
+    if (!this.#ordered) {
+      this.#order = [...this.#slots.values()]
+        .filter(({ shown }) => shown)
+        .sort((a, b) => compare(a.name, b.name))
+      this.#ordered = true
+    }
+    for (const slot of this.#order) {
+      if (slot.sorted) continue
+      slot.series.sort(compareSeries)
+      slot.sorted = true
+    }
+    return this.#order
+  }
+
+  #index(family: Family): Index {
+    if (this.#last?.family === family) return this.#last
+    const known = this.#indexes.get(family)
+    if (known !== undefined) {
+      this.#last = known
+      return known
+    }
+    const name = family.absolute ? family.name : `${this.#namespace}_${family.name}`
+    let slot = this.#slots.get(name)
+    if (slot === undefined) {
+      slot = {
+        name,
+        family,
+        header: headerOf(name, family),
+        series: [],
+        sorted: true,
+        byPrefix: this.#bounds.dropsLabels ? new Map() : undefined,
+        shown: this.#bounds.shows(name),
+      }
+      this.#slots.set(name, slot)
+      this.#ordered = false
+    } else slot.byPrefix ??= new Map(slot.series.map(series => [series.prefix, series]))
+    const index = { family, slot, single: undefined, byText: new Map(), byTwo: new Map() }
+    this.#indexes.set(family, index)
+    return index
+  }
+
+  #long(source: Source, family: Family, index: Index, labels: readonly string[]): Series {
+    const key = labels.join('\uffff')
+    const known = index.byText.get(key)
+    if (known !== undefined) return known
+    const series = this.#add(source, family, index, labels)
+    index.byText.set(key, series)
+    return series
+  }
+
+  #add(source: Source, family: Family, { slot }: Index, values: readonly string[]): Series {
+    if (values.length !== family.labels.length)
+      throw new Error(`${family.name} has ${family.labels.length} labels, but got ${values.length} values`)
+    const names = family.labels.filter(label => !this.#bounds.drops(label))
+    const labels = values.filter((_, i) => !this.#bounds.drops(family.labels[i]!))
+    // What `join` makes lies in one piece; what is added up is a tree of its parts, to be walked with each page.
+    const prefix = [slot.name, labelText(names, labels), ' '].join('')
+    const same = slot.byPrefix?.get(prefix)
+    if (same !== undefined && alike(same.family, family)) return same
+    const made: Series = {
+      family,
+      labels,
+      source,
+      value: 0,
+      distribution: undefined,
+      prefix,
+      text: '0',
+      round: 0,
+    }
+    slot.series.push(made)
+    this.#bytes += bytesOf(made)
+    slot.byPrefix?.set(prefix, made)
+    slot.sorted = false
+    return made
+  }
+
+  /** Whether this is the first reading of the series in this round. */
+  #take(source: Source, index: Index, series: Series): boolean {
+    const fits = agrees(index)
+    if (fits && !isCurrent(series)) {
+      series.source = source
+      series.round = source.round
+      return true
+    }
+    if (!fits || !this.#bounds.dropsLabels) source.duplicates++
+    return false
+  }
+
+  #set(series: Series, value: number): void {
+    if (series.value === value) return
+    series.value = value
+    series.text = numberText(value)
+  }
+
+  /** A label that was dropped made two series one: counters add up, of all else the last counts. */
+  #merge(series: Series, value: number): void {
+    this.#set(series, series.family.type === 'counter' ? series.value + value : value)
+  }
+
+  /** Forgets what nobody has read for long. */
+  #sweep(round: number): void {
+    this.#sweepAt = round + roundsKept
+    this.#last = undefined
+    for (const [family, index] of this.#indexes) {
+      if (index.single && isOld(index.single)) index.single = undefined
+      for (const [key, series] of index.byText) if (isOld(series)) index.byText.delete(key)
+      for (const [key, inner] of index.byTwo) {
+        for (const [text, series] of inner) if (isOld(series)) inner.delete(text)
+        if (inner.size === 0) index.byTwo.delete(key)
+      }
+      if (index.single === undefined && index.byText.size + index.byTwo.size === 0)
+        this.#indexes.delete(family)
+    }
+    for (const slot of this.#slots.values()) {
+      if (!slot.series.some(isOld)) continue
+      for (const series of slot.series) if (isOld(series)) this.#bytes -= bytesOf(series)
+      for (const series of slot.series)
+        if (isOld(series) && slot.byPrefix?.get(series.prefix) === series) slot.byPrefix.delete(series.prefix)
+      slot.series = slot.series.filter(series => !isOld(series))
+      if (slot.series.length > 0) continue
+      this.#slots.delete(slot.name)
+      this.#ordered = false
+    }
+  }
+}
+
+/** Its texts stand in its line, in its labels and in the key of its place. */
+function bytesOf({ prefix }: Series): number {
+  return seriesBytes + 3 * prefix.length
+}
+
+/** What one source is given for one round. */
+class SourceReadings implements Readings {
+  readonly #page: Page
+  readonly #source: Source
+
+  constructor(page: Page, source: Source) {
+    this.#page = page
+    this.#source = source
+  }
+
+  set(family: Family, value: number, a?: string, b?: string, c?: string): void {
+    this.#page.put(this.#source, family, value, a, b, c)
+  }
+
+  setAll(family: Family, value: number, labels: readonly string[]): void {
+    this.#page.putAll(this.#source, family, value, labels)
+  }
+
+  setDistribution(family: Family, distribution: Distribution, labels: readonly string[]): void {
+    this.#page.putDistribution(this.#source, family, distribution, labels)
+  }
+}
+
+/** Families of one name have one type and one help: a family that says otherwise waits until the others are gone. */
+function agrees({ family, slot }: Index): boolean {
+  if (alike(family, slot.family)) return true
+  if (slot.series.some(isCurrent)) return false
+  slot.family = family
+  slot.header = headerOf(slot.name, family)
+  return true
+}
+
+function headerOf(name: string, { help, type }: Family): string {
+  return `# HELP ${name} ${escapedHelp(help)}\n# TYPE ${name} ${type}\n`
+}
+
+function alike(a: Family, b: Family): boolean {
+  return a === b || (a.type === b.type && a.help === b.help)
+}
+
+function isOld({ round, source }: Series): boolean {
+  return round < source.round - roundsKept
+}
+
+function isCurrent(series: Series): boolean {
+  return series.round === series.source.round
+}
+
+/** Fewer labels come first, then the first label whose values differ decides. */
+function compareSeries(a: Series, b: Series): number {
+  if (a.labels.length !== b.labels.length) return a.labels.length - b.labels.length
+  for (let i = 0; i < a.labels.length; i++) {
+    const order = compare(a.labels[i]!, b.labels[i]!)
+    if (order !== 0) return order
+  }
+  return 0
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+function distributionText(slot: Slot, series: Series): string {
+  const { parts, sum, count } = series.distribution!
+  const label = slot.family.type === 'histogram' ? 'le' : 'quantile'
+  const suffix = slot.family.type === 'histogram' ? '_bucket' : ''
+  const labels = series.prefix.slice(slot.name.length, -1)
+  const open = labels === '' ? '{' : `${labels.slice(0, -1)},`
+  let text = ''
+  for (const [bound, value] of parts)
+    text += `${slot.name}${suffix}${open}${label}="${numberText(bound)}"} ${numberText(value)}\n`
+  if (label === 'le') text += `${slot.name}_bucket${open}le="+Inf"} ${numberText(count)}\n`
+  return `${text}${slot.name}_sum${labels} ${numberText(sum)}\n${slot.name}_count${labels} ${numberText(count)}\n`
+}

@@ -1,0 +1,176 @@
+import type { Attributes } from '../../../../foundation/model/attributes.ts'
+import type { Exemplar, HistogramPoint } from '../../../../foundation/model/metric.ts'
+import { isCount } from './count.ts'
+import { otlpExemplar } from './exemplar.ts'
+import type { FamilyDraft } from './family-draft.ts'
+import type { MappedSeries } from './mapped-family.ts'
+import { isCreated, NumberPoints, withoutSuffix } from './number-points.ts'
+import { ByName, entry, numberOf, type Origin } from './series-labels.ts'
+
+/** The series that are one histogram. */
+interface Gathered {
+  readonly attributes: Attributes
+  readonly buckets: Bucket[]
+  count: MappedSeries | undefined
+  sum: MappedSeries | undefined
+  created: MappedSeries | undefined
+}
+
+interface Bucket {
+  readonly bound: number
+  readonly series: MappedSeries
+}
+
+/** Points that have the same bounds. */
+interface Bounded {
+  readonly bounds: readonly number[]
+  readonly points: HistogramPoint[]
+}
+
+/** A family of classic histograms. */
+export class HistogramPoints {
+  readonly #draft: FamilyDraft
+  readonly #metrics = new ByName(() => new Map<string, Gathered>())
+  /** What relabelling gave names that no part of a histogram has. */
+  readonly #strays: NumberPoints
+
+  constructor(draft: FamilyDraft) {
+    this.#draft = draft
+    this.#strays = new NumberPoints(draft, 'unknown')
+  }
+
+  add(series: MappedSeries): void {
+    const { name } = series
+    const { family } = this.#draft
+    if (name === family.name) this.#draft.drop('unexpected_sample')
+    else if (name.endsWith('_bucket')) this.#addBucket(series)
+    else if (name.endsWith('_count')) this.#addPart(series, 'count', '_count')
+    else if (name.endsWith('_sum')) this.#addPart(series, 'sum', '_sum')
+    else if (isCreated(name, family.name)) this.#addPart(series, 'created', '_created')
+    else this.#strays.add(series)
+  }
+
+  finish(): void {
+    this.#metrics.forEach((gathered, origin, name) => {
+      this.#finishMetric(gathered, origin, name)
+    })
+    this.#strays.finish()
+  }
+
+  #addBucket(series: MappedSeries): void {
+    const { origin, attributes, key, special } = this.#draft.labels.sort(series.labels, 'le')
+    const bound = numberOf(special)
+    if (Number.isNaN(bound) || bound === Number.NEGATIVE_INFINITY) this.#draft.drop('bad_le')
+    else
+      this.#gathered(origin, withoutSuffix(series.name, '_bucket'), key, attributes).buckets.push({
+        bound,
+        series,
+      })
+  }
+
+  #addPart(series: MappedSeries, part: 'count' | 'sum' | 'created', suffix: string): void {
+    const { origin, attributes, key } = this.#draft.labels.sort(series.labels, '')
+    const gathered = this.#gathered(origin, withoutSuffix(series.name, suffix), key, attributes)
+    if (gathered[part] === undefined) gathered[part] = series
+    else this.#draft.drop('duplicate_series')
+  }
+
+  #gathered(origin: Origin, name: string, key: string, attributes: Attributes): Gathered {
+    return entry(this.#metrics.of(origin, name), key, () => ({
+      attributes,
+      buckets: [],
+      count: undefined,
+      sum: undefined,
+      created: undefined,
+    }))
+  }
+
+  #finishMetric(byKey: ReadonlyMap<string, Gathered>, origin: Origin, name: string): void {
+    const draft = this.#draft
+    const all = new Map<string, Bounded>()
+    let last: Bounded | undefined
+    for (const gathered of byKey.values()) {
+      const { count, sum, buckets: told } = gathered
+      if (count === undefined) {
+        if (sum !== undefined || told.length > 0) draft.drop('no_count')
+        continue
+      }
+      const buckets = this.#ordered(told)
+      const bounds = draft.numbers === 'ended' ? [] : boundsOf(buckets)
+      if (last === undefined || !areSame(last.bounds, bounds))
+        last = entry(all, bounds.join(), () => ({ bounds, points: [] }))
+      const point = this.#point(gathered, count, buckets)
+      if (point === undefined) draft.drop('inconsistent_histogram')
+      else last.points.push(point)
+    }
+    for (const { bounds, points } of all.values())
+      draft.emit(origin, { kind: 'histogram', ...draft.described(name, 'histogram'), bounds, points })
+  }
+
+  /** By rising bound, each once: the first that the page has. */
+  #ordered(buckets: Bucket[]): readonly Bucket[] {
+    let isRising = true
+    for (let i = 1; i < buckets.length; i++) isRising &&= buckets[i]!.bound > buckets[i - 1]!.bound
+    if (isRising) return buckets
+    const ordered: Bucket[] = []
+    for (const bucket of buckets.sort((a, b) => a.bound - b.bound || 0)) {
+      if (ordered.at(-1)?.bound === bucket.bound) this.#draft.drop('duplicate_series')
+      else ordered.push(bucket)
+    }
+    return ordered
+  }
+
+  /** Undefined where its numbers contradict each other. */
+  #point(gathered: Gathered, count: MappedSeries, buckets: readonly Bucket[]): HistogramPoint | undefined {
+    const { attributes, sum, created } = gathered
+    const times = this.#draft.times(count, created)
+    const { numbers } = this.#draft
+    if (numbers === 'ended')
+      return { attributes, ...times, noValue: true, count: 0, sum: undefined, buckets: [] }
+    const cumulative: number[] = []
+    for (const { series } of buckets) cumulative.push(series.value)
+    if (buckets.at(-1)?.bound !== Number.POSITIVE_INFINITY) cumulative.push(count.value)
+    const point = { attributes, ...times, count: count.value, sum: sum?.value }
+    if (numbers === 'places') return { ...point, buckets: cumulative }
+    const own = ownCounts(cumulative, count.value)
+    if (own === undefined) return undefined
+    const exemplars = exemplarsOf(buckets)
+    return { ...point, buckets: own, ...(exemplars.length > 0 && { exemplars }) }
+  }
+}
+
+/** The bounds that are told; that of the last bucket is not. */
+function boundsOf(buckets: readonly Bucket[]): number[] {
+  const bounds: number[] = []
+  for (const { bound } of buckets) if (bound !== Number.POSITIVE_INFINITY) bounds.push(bound)
+  return bounds
+}
+
+/**
+ * What each bucket counts itself. Undefined where counts fall, are no whole numbers that a double holds exactly, or the
+ * last is not the histogram's.
+ */
+function ownCounts(cumulative: readonly number[], count: number): number[] | undefined {
+  if (cumulative.at(-1) !== count || !isCount(count)) return undefined
+  const own: number[] = []
+  let before = 0
+  for (const value of cumulative) {
+    if (!isCount(value - before)) return undefined
+    own.push(value - before)
+    before = value
+  }
+  return own
+}
+
+function exemplarsOf(buckets: readonly Bucket[]): Exemplar[] {
+  const exemplars: Exemplar[] = []
+  for (const { series } of buckets)
+    if (series.exemplar !== undefined) exemplars.push(otlpExemplar(series.exemplar))
+  return exemplars
+}
+
+function areSame(a: readonly number[], b: readonly number[]): boolean {
+  if (a.length !== b.length) return false
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false
+  return true
+}

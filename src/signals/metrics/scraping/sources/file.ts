@@ -1,0 +1,241 @@
+import { type FSWatcher, watch } from 'node:fs'
+import { readdir, stat } from 'node:fs/promises'
+import { basename, dirname, join, resolve } from 'node:path'
+import { fileCause } from '../../../../foundation/lib/file-content.ts'
+import { readSmallFile } from '../../../../foundation/lib/small-file.ts'
+import type { TargetGroup } from '../scrape-job.ts'
+import type { SettingsOf, SourceKind, SourceOptions, TargetSource, TargetSourceState } from '../source.ts'
+import { readGroup } from './_group-list.ts'
+import { jsonElements } from './_json-list.ts'
+import { ToldGroups } from './_told-groups.ts'
+import { yamlElements } from './_yaml-list.ts'
+
+const maxFileBytes = 16 * 1024 * 1024
+const maxFiles = 10_000
+/** Files change in several steps, which a watch tells one by one. */
+const settleMs = 50
+
+/**
+ * Targets from files (`file_sd_configs`): JSON or YAML by the end of their names, found by paths with `*` in the last
+ * part. Directories are watched, and looked at every `refreshMs` beside that, for network file systems tell nothing. A
+ * file that cannot be read or is half written keeps its targets; one that is gone has none.
+ */
+class FileTargets implements TargetSource {
+  readonly #settings: SettingsOf<'file'>
+  readonly #told: ToldGroups
+  readonly #patterns: readonly { readonly path: string; readonly name: RegExp | undefined }[]
+  /** What tells the state of a file that was read from another; '' where it could not be read. */
+  readonly #stamps = new Map<string, string>()
+  readonly #watchers = new Map<string, { readonly inode: bigint; readonly watcher: FSWatcher }>()
+  /** Directories that are there. Where one is not, its files are not gone but out of reach. */
+  readonly #present = new Set<string>()
+  /** A watch told of these. */
+  #touched = new Set<string>()
+  #timer: NodeJS.Timeout | undefined
+  #looking = false
+  #wanted = false
+  #stopped = false
+
+  constructor(settings: SettingsOf<'file'>, options: SourceOptions) {
+    this.#settings = settings
+    this.#told = new ToldGroups('file', options)
+    this.#patterns = settings.patterns.map(pattern => {
+      const path = resolve(pattern)
+      return { path, name: basename(path).includes('*') ? nameFilter(basename(path)) : undefined }
+    })
+  }
+
+  get state(): TargetSourceState {
+    return this.#told.state
+  }
+
+  start(): void {
+    void this.#look()
+  }
+
+  stop(): void {
+    this.#stopped = true
+    clearTimeout(this.#timer)
+    for (const { watcher } of this.#watchers.values()) watcher.close()
+    this.#watchers.clear()
+    this.#told.close()
+  }
+
+  async #look(): Promise<void> {
+    this.#looking = true
+    this.#wanted = false
+    await this.#watchDirectories()
+    const touched = this.#touched
+    this.#touched = new Set()
+    const paths = await this.#paths()
+    for (const path of paths) {
+      if (this.#stopped) return
+      await this.#read(path, touched.has(path))
+    }
+    this.#forgetOthers(paths)
+    this.#looking = false
+    if (this.#stopped) return
+    this.#told.known()
+    this.#lookIn(this.#wanted ? settleMs : this.#settings.refreshMs)
+  }
+
+  #lookIn(ms: number): void {
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => void this.#look(), ms).unref()
+  }
+
+  /** A file of ours, or a link by which the kubelet exchanges all of a directory (`..data`). */
+  #isOurs(directory: string, name: string): boolean {
+    if (name.startsWith('..')) return true
+    const path = join(directory, name)
+    return this.#patterns.some(each =>
+      each.name === undefined ? each.path === path : dirname(each.path) === directory && each.name.test(name),
+    )
+  }
+
+  /** Watches begin before anything is read, so that nothing is missed between the two. */
+  async #watchDirectories(): Promise<void> {
+    for (const directory of new Set(this.#patterns.map(({ path }) => dirname(path)))) {
+      const inode = await stat(directory, { bigint: true }).then(
+        ({ ino }) => ino,
+        () => undefined,
+      )
+      if (inode === undefined) this.#present.delete(directory)
+      else this.#present.add(directory)
+      const known = this.#watchers.get(directory)
+      if (this.#stopped || (inode !== undefined && known?.inode === inode)) continue
+      known?.watcher.close()
+      this.#watchers.delete(directory)
+      if (inode === undefined) continue
+      try {
+        const watcher = watch(directory, { persistent: false }, (_, name) => this.#touch(directory, name))
+        this.#watchers.set(directory, { inode, watcher })
+        watcher.on('error', () => {
+          watcher.close()
+          if (this.#watchers.get(directory)?.watcher === watcher) this.#watchers.delete(directory)
+        })
+      } catch {
+        // No more of them are to be had (inotify(7), max_user_watches): looking now and then finds it too.
+      }
+    }
+  }
+
+  #touch(directory: string, name: string | null): void {
+    if (this.#stopped || (name !== null && !this.#isOurs(directory, name))) return
+    if (name !== null && this.#touched.size < maxFiles) this.#touched.add(join(directory, name))
+    // Not later with each event: a directory may never come to rest.
+    if (!this.#looking && !this.#wanted) this.#lookIn(settleMs)
+    this.#wanted = true
+  }
+
+  /** The files that there are, as they are named. */
+  async #paths(): Promise<ReadonlySet<string>> {
+    const paths = new Set<string>()
+    for (const { path, name } of this.#patterns) {
+      if (name === undefined) {
+        paths.add(path)
+        continue
+      }
+      const directory = dirname(path)
+      try {
+        const names = (await readdir(directory)).filter(each => name.test(each)).sort()
+        for (const each of names) paths.add(join(directory, each))
+        this.#told.report(directory, undefined)
+      } catch (error) {
+        this.#told.report(directory, {
+          reason: `cannot find target files in ${directory}: ${directoryCause(error)}`,
+          hint: `make ${directory} a directory that svc can read, or correct the files of file_sd`,
+        })
+        for (const each of this.#stamps.keys()) if (dirname(each) === directory) paths.add(each)
+      }
+    }
+    const isTooMany = paths.size > maxFiles
+    this.#told.report(
+      'files',
+      isTooMany
+        ? {
+            reason: `more than ${maxFiles} target files; the rest are left out`,
+            hint: 'put more targets in each file',
+          }
+        : undefined,
+    )
+    return isTooMany ? new Set([...paths].slice(0, maxFiles)) : paths
+  }
+
+  /** `isTouched`: it is read though it looks the same, as the clock of a file system is coarse. */
+  async #read(path: string, isTouched: boolean): Promise<void> {
+    let stamp = ''
+    try {
+      const stats = await stat(path, { bigint: true })
+      stamp = [stats.dev, stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].join()
+      if (!isTouched && this.#stamps.get(path) === stamp) return
+      const groups = await readGroups(path)
+      if (this.#stopped) return
+      this.#told.put(path, groups)
+      this.#told.report(path, undefined)
+    } catch (error) {
+      if (this.#stopped) return
+      this.#failed(path, error as Error)
+    }
+    this.#stamps.set(path, stamp)
+  }
+
+  #failed(path: string, error: NodeJS.ErrnoException): void {
+    const isGone = error.code === 'ENOENT' && this.#present.has(dirname(path))
+    if (isGone) this.#told.remove(path)
+    const cause = error.code === undefined ? error.message : fileCause(error)
+    const kept = this.#told.targetsOf(path)
+    const isThere = error.code !== 'ENOENT'
+    const hint =
+      error.code === undefined
+        ? `correct ${path}`
+        : `${isThere ? `make ${path} readable for svc` : `create ${path}`}, or correct file_sd`
+    this.#told.report(path, {
+      reason: `cannot read targets from ${path}: ${cause}`,
+      hint: kept === 0 ? hint : `${hint}; until then svc keeps its last ${kept} targets`,
+    })
+  }
+
+  /** Files that are no longer found have no targets and no faults. */
+  #forgetOthers(paths: ReadonlySet<string>): void {
+    for (const path of [...this.#stamps.keys()]) {
+      if (paths.has(path)) continue
+      this.#stamps.delete(path)
+      this.#told.report(path, undefined)
+    }
+    this.#told.keepOnly(paths)
+  }
+}
+
+/** Targets from files (`file_sd_configs`). */
+export const fileSource: SourceKind<'file'> = {
+  kind: 'file',
+  open: (settings, options) => new FileTargets(settings, options),
+}
+
+/** Rejects with an `Error` in words, or with one of the system, which has a code. */
+async function readGroups(path: string): Promise<readonly TargetGroup[]> {
+  const bytes = await readBytes(path)
+  const elements = /\.json$/i.test(path) ? jsonElements(bytes) : yamlElements(bytes.toString('utf8'))
+  const extra = new Map([['__meta_filepath', path]])
+  const groups: TargetGroup[] = []
+  for await (const element of elements)
+    groups.push(readGroup(element, groups.length, `${path}:${groups.length}`, extra))
+  return groups
+}
+
+async function readBytes(path: string): Promise<Buffer> {
+  const bytes = await readSmallFile(path, maxFileBytes)
+  if (bytes.length === 0) throw new Error('the file is empty; use [] for no targets')
+  return bytes
+}
+
+function nameFilter(name: string): RegExp {
+  const parts = name.split(/\*+/).map(part => part.replace(/[\\^$.|?+()[\]{}]/g, '\\$&'))
+  return new RegExp(`^${parts.join('.*')}$`, 's')
+}
+
+function directoryCause(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException
+  return code === 'ENOENT' ? 'no such directory' : code === 'EACCES' ? 'permission denied' : message
+}

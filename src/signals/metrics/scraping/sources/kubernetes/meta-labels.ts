@@ -1,0 +1,77 @@
+import { BoundedMap } from '../../../../../foundation/lib/bounded-map.ts'
+import { type JsonObject, objectOf, textOf } from '../../../../../foundation/lib/json-fields.ts'
+import { small } from '../../../../../foundation/lib/small-tables.ts'
+import { Interning } from '../../../../../identity/discovery/kubernetes/interning.ts'
+import { labelPart } from '../_labels.ts'
+
+export const metaPrefix = '__meta_kubernetes_'
+export const namespaceLabel = `${metaPrefix}namespace`
+
+/** The validation of Kubernetes allows 253 for a prefix and 63 for a name. */
+const maxName = 317
+const maxEntries = 1_000
+/** Longer ones are documents that somebody put there; no rule looks at them, and each pod would keep them in memory. */
+const maxValue = 4_096
+const maxNames = 16_384
+/** The whole object once more, as `kubectl apply` left it. */
+const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration'
+
+/** Where an object is, as the API tells it. */
+export interface ObjectName {
+  readonly name: string
+  readonly namespace: string
+  /** `namespace/name`, or the name alone. */
+  readonly key: string
+}
+
+/** Undefined: this is no object of Kubernetes. */
+export function objectName(object: JsonObject): ObjectName | undefined {
+  const metadata = objectOf(object.metadata)
+  const name = textOf(metadata.name, 253)
+  const namespace = textOf(metadata.namespace, 253)
+  if (name === '') return undefined
+  return { name, namespace, key: namespace === '' ? name : `${namespace}/${name}` }
+}
+
+/** Labels of targets made of objects: one text in memory for what many objects share. */
+export class MetaLabels {
+  readonly #interning = new Interning()
+  readonly #names = small(new BoundedMap<string, string>(maxNames))
+
+  text(text: string): string {
+    return this.#interning.text(text)
+  }
+
+  /** Sets a label, unless it would be empty, which is none. */
+  set(labels: Map<string, string>, name: string, value: string): void {
+    if (value !== '') labels.set(`${metaPrefix}${name}`, this.#interning.text(value))
+  }
+
+  /** `…_name`, and labels and annotations of an object of this role. */
+  addObject(labels: Map<string, string>, role: string, object: JsonObject): void {
+    const metadata = objectOf(object.metadata)
+    this.set(labels, `${role}_name`, textOf(metadata.name, 253))
+    this.addEntries(labels, `${role}_label`, metadata.labels)
+    this.addEntries(labels, `${role}_annotation`, metadata.annotations)
+  }
+
+  /** `<kind>_<name>` and `<kind>present_<name>` of each entry. */
+  addEntries(labels: Map<string, string>, kind: string, entries: unknown, present = `${kind}present`): void {
+    let left = maxEntries
+    for (const [name, value] of Object.entries(objectOf(entries))) {
+      if (name.length > maxName || typeof value !== 'string' || left-- <= 0) continue
+      labels.set(this.#name(present, name), 'true')
+      if (value === '' || value.length > maxValue || name === lastApplied) continue
+      labels.set(this.#name(kind, name), this.#interning.text(value))
+    }
+  }
+
+  #name(kind: string, name: string): string {
+    const key = `${kind}_${name}`
+    const known = this.#names.get(key)
+    if (known !== undefined) return known
+    const made = `${metaPrefix}${kind}_${labelPart(name)}`
+    this.#names.set(key, made)
+    return made
+  }
+}

@@ -1,0 +1,394 @@
+import { readlinkSync } from 'node:fs'
+import { BoundedMap } from '../../foundation/lib/bounded-map.ts'
+import { errorText } from '../../foundation/lib/logger.ts'
+import { small, smallCaches, smallTables } from '../../foundation/lib/small-tables.ts'
+import type { Frame, FrameType, Mapping } from '../../foundation/model/profile.ts'
+import {
+  frameSpace,
+  type RawStack,
+  type RuntimeSettings,
+  type StackEnd,
+  type UnknownRuntime,
+} from '../../foundation/model/raw-stack.ts'
+import type { DecodeOrigin } from '../../kernel/decoder.ts'
+import { processAsker } from '../../kernel/process-asker.ts'
+import { type Mapping as ProcessMapping, readMappings } from '../../kernel/process-maps.ts'
+import { ProcessMemory } from '../../kernel/process-memory.ts'
+import type { KernelStack, NamedFrame, NamedStacks, SymbolSettings, WorkerState } from './messages.ts'
+import { bytesOfFrame, cutName, NameRoom } from './name-room.ts'
+import { RuntimeProcesses } from './runtime-processes.ts'
+import { KernelSymbols } from './symbols/kernel-symbols.ts'
+import { PerfMaps } from './symbols/perf-maps.ts'
+import { isReason, reasons, unreadableReason } from './symbols/reasons.ts'
+import type { KnownFile, Workshop } from './workshop.ts'
+
+/** How a stack ended that does not reach its outermost function, as its outermost frame. */
+const endings: Readonly<Record<StackEnd, string>> = {
+  complete: '',
+  no_mapping: '[incomplete: the return address is not code]',
+  unknown_file: '[incomplete: the file of this code is not read yet]',
+  no_rule: '[incomplete: no rule to unwind this code]',
+  read_fault: '[incomplete: the stack could not be read]',
+  truncated: '[incomplete: too many frames]',
+  unsupported: '[incomplete: unsupported unwind rule]',
+  frame_pointer_end: '[incomplete: invalid frame pointer]',
+}
+
+/** Processes whose mappings are remembered, and for how long. */
+const mostMaps = 64
+/** Of a mapping of a process in memory, about. */
+const mappedBytes = 250
+const mapsMs = 5_000
+/** Places of files whose frames are remembered, in all. */
+const mostPlaces = 200_000
+/** Of names of C++ that wait for the decoder. */
+const mostMangledBytes = 256 * 1024
+
+/** Names frames, each once; who asks keeps them, in the order in which they were told. */
+export class FrameNames {
+  readonly #workshop: Workshop
+  readonly room = new NameRoom()
+  readonly #runtimes = new RuntimeProcesses(pid => this.room.ownerOf(pid))
+  readonly #kernel = new KernelSymbols()
+  readonly perfMaps = new PerfMaps('/proc', pid => this.room.ownerOf(pid))
+  readonly #maps = small(
+    new BoundedMap<number, ProcessMaps>(
+      mostMaps,
+      undefined,
+      (_, { mappings }) => mappings.length * mappedBytes,
+    ),
+  )
+  #settings: SymbolSettings
+  #epoch = 0
+  #met = 0
+  #named = 0
+  #places = 0
+  #newMappings: Mapping[] = []
+  #newFrames: NamedFrame[] = []
+  /** Frames that were met for the first time, whose names the decoder is asked for at once. */
+  #mangled: { readonly frame: NewFrame; readonly symbol: string; readonly origin: DecodeOrigin }[] = []
+  #mangledBytes = 0
+  /** Numbers of all that was told in this epoch. */
+  readonly #told = new Map<Frame, number>()
+  readonly #toldMappings = new Map<Mapping, number>()
+  /** Frames by file and place, and those of the kernel and such that are only a text. */
+  readonly #files = new Map<number, FileFrames>()
+  readonly #texts = new Map<string, Frame>()
+  /** Frames of runtimes that have room, until they are told. */
+  readonly #admitted = new Set<Frame>()
+
+  constructor(workshop: Workshop, settings: SymbolSettings) {
+    this.#workshop = workshop
+    this.#settings = settings
+  }
+
+  configure(settings: SymbolSettings): void {
+    this.#settings = settings
+  }
+
+  /** Reads a process's runtime: how the kernel side is to do it. */
+  attach(runtime: UnknownRuntime): RuntimeSettings | undefined {
+    const known = this.#workshop.known(runtime.file)
+    if (known === undefined) return undefined
+    return this.#runtimes.attach(runtime, known, reason => this.#workshop.note(known.file.path, reason))
+  }
+
+  /** Names stacks; what is told for the first time stands in `mappings` and `frames`. */
+  name(user: readonly RawStack[], kernel: readonly KernelStack[]): NamedStacks {
+    this.#newMappings = []
+    this.#newFrames = []
+    this.#admitted.clear()
+    const number = (frame: Frame) => this.#tell(frame)
+    const stacks = ProcessMemory.inOneTurn(() => user.map(stack => this.#safeUserStack(stack)))
+    this.#demangle()
+    return {
+      epoch: this.#epoch,
+      user: user.map(({ hash }, i) => ({ hash, frames: Uint32Array.from(stacks[i]!, number) })),
+      kernel: kernel.map(({ hash, addresses }) => ({
+        hash,
+        frames: Uint32Array.from(addresses, address => number(this.#kernelFrame(address))),
+      })),
+      mappings: this.#newMappings,
+      frames: this.#newFrames,
+    }
+  }
+
+  #demangle(): void {
+    const asked = this.#mangled
+    if (asked.length === 0) return
+    this.#mangled = []
+    this.#mangledBytes = 0
+    const names = asked.map(({ symbol, origin }) => ({ name: symbol, origin }))
+    this.#workshop.decoder.demangle(names).forEach((name, i) => {
+      const { frame, symbol } = asked[i]!
+      if (name === symbol) return
+      frame.systemName = frame.name
+      frame.name = cutName(name)
+    })
+  }
+
+  /** Frames are numbered anew. */
+  clear(epoch: number): void {
+    this.#epoch = epoch
+    this.#told.clear()
+    this.#toldMappings.clear()
+    this.#files.clear()
+    this.#places = 0
+    this.#texts.clear()
+    this.room.clear()
+  }
+
+  /** Lets go of processes that ended. */
+  closeEnded(): void {
+    this.#runtimes.closeEnded()
+  }
+
+  forgetFile(id: number): void {
+    this.#files.delete(id)
+  }
+
+  state(): WorkerState {
+    const { perfMaps } = this
+    const workshop = this.#workshop
+    const kernel = this.#kernel
+    const told = this.#told
+    const named = this.#named
+    const met = this.#met
+    return {
+      files: workshop.size,
+      untabled: workshop.untabled,
+      symbolBytes:
+        workshop.symbols.bytes + kernel.bytes + perfMaps.bytes + smallCaches.bytes + smallTables.bytes,
+      frames: told.size,
+      namesRefused: this.room.refused,
+      shares: {
+        perf_maps: perfMaps.losses,
+        symbols: workshop.symbols.losses,
+        runtime_processes: this.#runtimes.losses,
+      },
+      named,
+      met,
+      cacheHits: workshop.cacheHits,
+      unread: { ...processAsker.lost },
+      undecoded: { ...workshop.decoder.undecoded },
+      decoderFault: workshop.decoder.fault,
+    }
+  }
+
+  /** Whatever memory and files of strangers do to their reader, it is one stack without names. */
+  #safeUserStack(stack: RawStack): Frame[] {
+    try {
+      return this.#userStack(stack)
+    } catch (error) {
+      this.#workshop.note(`process ${stack.pid} (${stack.comm})`, errorText(error))
+      return [this.#textFrame('[stack: cannot be named]', 'native')]
+    }
+  }
+
+  #userStack({ pid, spaces, offsets, inner, end }: RawStack): Frame[] {
+    const pointers = [...offsets].filter((_, i) => isPointer(spaces[i]!))
+    this.#runtimes.expect(pid, [...pointers, ...inner.offsets])
+    let frames = Array.from(spaces, (space, i) => this.#userFrame(pid, space, offsets[i]!))
+    const merge = this.#runtimes.unit(pid)?.merge
+    if (inner.spaces.length > 0 && merge !== undefined) {
+      const own = Array.from(inner.offsets, code => this.#pointerFrame(pid, code - (code % 2)))
+      const entries = Array.from(inner.offsets, code => code % 2 === 1)
+      frames = merge(frames, own, entries)
+    }
+    if (end !== 'complete') frames.push(this.#textFrame(endings[end], 'native'))
+    return frames
+  }
+
+  #userFrame(pid: number, space: number, offset: number): Frame {
+    if (isPointer(space)) return this.#pointerFrame(pid, offset)
+    if (space === frameSpace.address) return this.#addressFrame(pid, offset)
+    const known = this.#workshop.known(space)
+    return known === undefined
+      ? this.#textFrame(reasons.processEnded, 'native')
+      : this.#fileFrame(pid, known, offset)
+  }
+
+  #pointerFrame(pid: number, pointer: number): Frame {
+    const frame = this.#runtimes.name(pid, pointer)
+    if (frame === undefined) return this.#textFrame(reasons.processEnded, 'native')
+    if (this.#told.has(frame) || this.#admitted.has(frame)) return frame
+    const bytes = bytesOfFrame(frame)
+    this.#runtimes.charge(pid, bytes)
+    if (!this.room.take(pid, bytes)) return this.#leftOut()
+    this.#admitted.add(frame)
+    return frame
+  }
+
+  #fileFrame(pid: number, { file, elf, mapping, origin }: KnownFile, offset: number): Frame {
+    let frames = this.#files.get(file.id)
+    if (frames === undefined) {
+      frames = { byPlace: new Map(), byStart: new Map() }
+      this.#files.set(file.id, frames)
+    }
+    this.#workshop.met(file.id, pid)
+    const known = frames.byPlace.get(offset)
+    if (known !== undefined) return known
+    const symbols = this.#workshop.symbolsOf(file.id, pid, () => this.room.ownerOf(pid))
+    const found = typeof symbols === 'string' ? undefined : symbols.find(offset)
+    // Where a function is known all of its places are one frame.
+    const place = found?.start ?? offset
+    let frame = frames.byStart.get(place)
+    if (frame === undefined) {
+      const address = elf?.addressOf(place)
+      const name = found?.name ?? (typeof symbols === 'string' ? symbols : symbols.reason(offset))
+      const made: NewFrame = {
+        name: cutName(name),
+        file: '',
+        line: 0,
+        type: found?.type ?? 'native',
+        ...(found === undefined || found.systemName === found.name
+          ? {}
+          : { systemName: cutName(found.systemName) }),
+        ...(mapping === undefined || address === undefined ? {} : { mapping, address }),
+      }
+      // How people write it is not known yet, and about as long.
+      const bytes = bytesOfFrame(made) + (found?.isMangled ? made.name.length : 0)
+      frame = this.room.take(pid, bytes) ? made : this.#leftOut()
+      frames.byStart.set(place, frame)
+      if (found?.isMangled && frame === made) this.#ask(made, name, origin)
+    }
+    if (++this.#places > mostPlaces) this.#forgetPlaces()
+    frames.byPlace.set(offset, frame)
+    return frame
+  }
+
+  #ask(frame: NewFrame, symbol: string, origin: DecodeOrigin): void {
+    this.#mangled.push({ frame, symbol, origin })
+    this.#mangledBytes += symbol.length
+    if (this.#mangledBytes > mostMangledBytes) this.#demangle()
+  }
+
+  #leftOut(): Frame {
+    return this.#textFrame(reasons.tooManyNames, 'native')
+  }
+
+  /** Their functions are still known. */
+  #forgetPlaces(): void {
+    for (const { byPlace } of this.#files.values()) byPlace.clear()
+    this.#places = 1
+  }
+
+  /** Code that no known file holds. */
+  #addressFrame(pid: number, address: number): Frame {
+    const told = this.#settings.perfMap ? this.perfMaps.find(pid, address) : undefined
+    if (told !== undefined) return this.#toldFrame(pid, told)
+    const { mappings, ended } = this.#mapsOf(pid)
+    const mapping = mappings.find(({ start, size }) => address >= start && address < start + size)
+    if (mapping !== undefined) {
+      const known = this.#workshop.mapped(pid, mapping)
+      if (known !== undefined) return this.#fileFrame(pid, known, address - mapping.start + mapping.offset)
+      return this.#textFrame(unreadableReason(mapping.path, 'not read yet'), 'native')
+    }
+    const { justInTime, anonymousMemory, processEnded } = reasons
+    if (this.#runtimes.unit(pid) !== undefined) return this.#textFrame(justInTime, 'native')
+    return this.#textFrame(ended ? processEnded : anonymousMemory, 'native')
+  }
+
+  /** Of code that a runtime made, by what it told. */
+  #toldFrame(pid: number, told: string): Frame {
+    const name = cutName(told)
+    const known = this.#texts.get(`native ${name}`)
+    if (known !== undefined) return known
+    return this.room.take(pid, bytesOfFrame({ name, file: '' }))
+      ? this.#textFrame(name, 'native')
+      : this.#leftOut()
+  }
+
+  #kernelFrame(address: number): Frame {
+    const found = this.#kernel.find(address)
+    if (typeof found === 'string') return this.#textFrame(found, 'kernel')
+    const { name, module } = found
+    return this.#textFrame(module === '' ? name : `${name} [${module}]`, 'kernel')
+  }
+
+  #textFrame(name: string, type: FrameType): Frame {
+    const key = `${type} ${name}`
+    let frame = this.#texts.get(key)
+    if (frame === undefined) {
+      frame = { name, file: '', line: 0, type }
+      this.#texts.set(key, frame)
+    }
+    return frame
+  }
+
+  #mapsOf(pid: number): ProcessMaps {
+    const known = this.#maps.get(pid)
+    const now = performance.now()
+    if (known !== undefined && now - known.readMs < mapsMs) return known
+    let mappings: readonly ProcessMapping[] = []
+    try {
+      mappings = readMappings('/proc', pid)
+    } catch {
+      // It has ended, or may not be read.
+    }
+    const maps = { mappings, ended: mappings.length === 0 && hasEnded(pid), readMs: now }
+    this.#maps.set(pid, maps)
+    return maps
+  }
+
+  #tell(frame: Frame): number {
+    const known = this.#told.get(frame)
+    if (known !== undefined) return known
+    const { name, systemName = '', file, line, type = 'native', mapping, address = -1 } = frame
+    const number = this.#told.size
+    this.#told.set(frame, number)
+    this.#newFrames.push({
+      name,
+      systemName,
+      file,
+      line,
+      type,
+      address,
+      mapping: mapping === undefined ? -1 : this.#tellMapping(mapping),
+    })
+    if (type !== 'kernel') {
+      this.#met++
+      if (!isReason(name)) this.#named++
+    }
+    return number
+  }
+
+  #tellMapping(mapping: Mapping): number {
+    const known = this.#toldMappings.get(mapping)
+    if (known !== undefined) return known
+    const number = this.#toldMappings.size
+    this.#toldMappings.set(mapping, number)
+    this.#newMappings.push(mapping)
+    return number
+  }
+}
+
+/** Until it is told. */
+type NewFrame = { -readonly [K in keyof Frame]: Frame[K] }
+
+interface FileFrames {
+  readonly byPlace: Map<number, Frame>
+  /** By where the function begins. */
+  readonly byStart: Map<number, Frame>
+}
+
+interface ProcessMaps {
+  readonly mappings: readonly ProcessMapping[]
+  readonly ended: boolean
+  readonly readMs: number
+}
+
+/** One that is ending has no program any more. Of one that may not be looked at nothing is known. */
+function hasEnded(pid: number): boolean {
+  try {
+    readlinkSync(`/proc/${pid}/exe`)
+    return false
+  } catch (error) {
+    return !/^(EACCES|EPERM)$/.test((error as NodeJS.ErrnoException).code ?? '')
+  }
+}
+
+/** Of an object of a runtime. */
+function isPointer(space: number): boolean {
+  return space === frameSpace.v8 || space === frameSpace.cpython
+}

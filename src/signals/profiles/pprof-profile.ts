@@ -1,0 +1,47 @@
+import { encodePprof, type PprofLabel, type PprofSample } from '../../foundation/lib/pprof.ts'
+import type { Profile, Sample, SpanLink } from '../../foundation/model/profile.ts'
+import { periodTypeOf, sampleTypeOf, wholePeriod } from '../../foundation/model/profile-type.ts'
+
+/**
+ * A profile as `go tool pprof` reads it. Attributes of samples are labels, and so are trace and span of their links.
+ * `comments` are sentences for whoever reads it: pprof has no place for a resource.
+ */
+export function profileToPprof(profile: Profile, comments: readonly string[] = []): Promise<Buffer> {
+  const period = wholePeriod(profile)
+  return encodePprof({
+    types: [sampleTypeOf(profile)],
+    shown: 0,
+    samples: samplesOf(profile),
+    startUs: profile.startUs,
+    durationUs: profile.durationUs,
+    ...(period > 0 && { period: { ...periodTypeOf(profile)!, value: period } }),
+    comments,
+  })
+}
+
+function* samplesOf({ samples }: Profile): Iterable<PprofSample> {
+  for (const sample of samples)
+    yield { frames: sample.frames, values: [sample.value], labels: labelsOf(sample) }
+}
+
+function labelsOf({ attributes, link }: Sample): PprofLabel[] {
+  const labels: PprofLabel[] = []
+  for (let i = 0; i < attributes.size; i++) {
+    const value = attributes.values[i]!
+    labels.push([attributes.keys[i]!, typeof value === 'number' ? value : labelText(value)])
+  }
+  if (link !== undefined) labels.push(...linkLabels(link))
+  return labels
+}
+
+function labelText(value: string | boolean | readonly string[]): string {
+  return typeof value === 'object' ? value.join(', ') : String(value)
+}
+
+/** The names that readers of pprof know them by. */
+function linkLabels({ traceId, spanId }: SpanLink): PprofLabel[] {
+  return [
+    ['trace_id', Buffer.from(traceId).toString('hex')],
+    ['span_id', Buffer.from(spanId).toString('hex')],
+  ]
+}

@@ -1,0 +1,190 @@
+import { closeSync, constants, fstatSync, openSync } from 'node:fs'
+import { ElfFile } from '../../../foundation/lib/elf/elf-file.ts'
+import { ElfError } from '../../../foundation/lib/elf/elf-format.ts'
+import { errnoText } from '../../../foundation/lib/errno-text.ts'
+import { FairShare, isSameOwner, type Owner } from '../../../foundation/lib/fair-share.ts'
+import type { DecodeOrigin, Decoder } from '../../../kernel/decoder.ts'
+import { FileSymbols, type SymbolOptions } from './file-symbols.ts'
+import { reasons, unreadableReason } from './reasons.ts'
+
+/** Of programs and libraries; each may have a second for its debug file. */
+const mostFiles = 64
+
+export interface SymbolCacheOptions extends SymbolOptions {
+  /** Bytes of memory for the tables of all files; one file is kept even if it needs more. */
+  readonly cacheBytes: number
+}
+
+/** A file that is kept open for so long without a question would hold its file system, and its place on the disk. */
+const idleMs = 60_000
+
+interface Entry {
+  readonly fd: number
+  readonly symbols: FileSymbols
+  /** '' where its build id says which file it is. */
+  readonly hash: string
+  usedMs: number
+  owner: Owner
+  /** What it is counted for. */
+  share: number
+}
+
+const nobody: Owner = { group: '', user: '' }
+
+/** Which file is meant: another one may stand at its path by now. */
+export interface WantedFile {
+  /** How its process knows it. */
+  readonly path: string
+  /** '' where it has none. */
+  readonly buildId: string
+}
+
+/**
+ * Symbols of files by the number that the profiler has for each, those used last. A file stays open as long as its
+ * symbols are kept, because names are read when they are asked for.
+ */
+export class SymbolCache {
+  /** Of memory that the tables take. */
+  bytes = 0
+  readonly losses = { refused: 0, taken: 0 }
+  #share: FairShare
+  #options: SymbolCacheOptions
+  readonly #decoder: Decoder | undefined
+  readonly #entries = new Map<number, Entry>()
+  /** Of the files without a build id that each number stood for first, also of those that are closed. */
+  readonly #hashes = new Map<number, string>()
+
+  constructor(options: SymbolCacheOptions, decoder?: Decoder) {
+    this.#options = options
+    this.#share = new FairShare(options.cacheBytes)
+    this.#decoder = decoder
+  }
+
+  get files(): number {
+    return this.#entries.size
+  }
+
+  /**
+   * The symbols of a file, or in brackets why there are none. `source` is a path at which it can be opened now, for
+   * example `/proc/self/fd/7` or `/proc/17/map_files/…`; undefined where there is none. Does not throw.
+   */
+  of(
+    id: number,
+    file: WantedFile,
+    source: () => string | undefined,
+    ownerOf: () => Owner = () => nobody,
+  ): FileSymbols | string {
+    const known = this.#entries.get(id)
+    if (known) {
+      known.usedMs = performance.now()
+      this.#entries.delete(id)
+      this.#entries.set(id, known)
+      return known.symbols
+    }
+    const entry = this.#opened(file, source, this.#hashes.get(id))
+    if (typeof entry === 'string') return entry
+    if (file.buildId === '') this.#hashes.set(id, entry.hash)
+    this.#entries.set(id, entry)
+    this.bytes += entry.symbols.bytes
+    entry.owner = ownerOf()
+    entry.share = Math.max(entry.symbols.bytes, Math.ceil(this.#options.cacheBytes / mostFiles))
+    this.#share.add(entry.owner, entry.share)
+    while (!this.#share.fits(0) && this.#dropOf(this.#share.richest(), id)) this.losses.taken++
+    return entry.symbols
+  }
+
+  /** What is kept was read by other options. */
+  configure(options: SymbolCacheOptions): void {
+    this.#options = options
+    this.close()
+    this.#share = new FairShare(options.cacheBytes)
+  }
+
+  /** The number stands for no file any more. */
+  forget(id: number): void {
+    this.#hashes.delete(id)
+    this.#drop(id)
+  }
+
+  #drop(id: number): void {
+    const entry = this.#entries.get(id)
+    if (entry === undefined) return
+    this.#entries.delete(id)
+    this.bytes -= entry.symbols.bytes
+    this.#share.remove(entry.owner, entry.share)
+    entry.symbols.close()
+    closeSync(entry.fd)
+  }
+
+  /** Closes all. It can be used again. */
+  close(): void {
+    for (const id of this.#entries.keys()) this.#drop(id)
+  }
+
+  /** Closes files that were not asked for in the last minute. */
+  closeIdle(): void {
+    const now = performance.now()
+    for (const [id, { usedMs }] of this.#entries) if (now - usedMs > idleMs) this.#drop(id)
+  }
+
+  /** Memory is short: lets tables go, those of whoever has most first. Bytes that they had. */
+  shed(bytes: number): number {
+    const before = this.bytes
+    while (before - this.bytes < bytes && this.#dropOf(this.#share.richest(), undefined));
+    return before - this.bytes
+  }
+
+  /** Lets go of the file of an owner that was not asked for for the longest time, but one. */
+  #dropOf(owner: Owner | undefined, except: number | undefined): boolean {
+    for (const [id, entry] of this.#entries) {
+      if (id === except || !isSameOwner(entry.owner, owner)) continue
+      this.#drop(id)
+      return true
+    }
+    return false
+  }
+
+  #opened(
+    { path, buildId }: WantedFile,
+    source: () => string | undefined,
+    hash: string | undefined,
+  ): Entry | string {
+    let fd: number
+    try {
+      const from = source()
+      if (from === undefined) return reasons.processEnded
+      fd = openSync(from, constants.O_RDONLY | constants.O_NONBLOCK)
+    } catch (error) {
+      const { errno } = error as NodeJS.ErrnoException
+      return unreadableReason(path, `cannot open: ${errno ? errnoText(Math.abs(errno)) : String(error)}`)
+    }
+    try {
+      const elf = ElfFile.of(fd)
+      const decoder = this.#decoder
+      const unpack =
+        decoder && ((bytes: Uint8Array, most: number) => decoder.unpack(bytes, most, originOf(fd)))
+      const isSame = elf.buildId === buildId && (hash === undefined || elf.htlHash() === hash)
+      if (isSame)
+        return {
+          fd,
+          symbols: FileSymbols.of(elf, path, this.#options, unpack),
+          hash: buildId === '' ? elf.htlHash() : '',
+          usedMs: performance.now(),
+          owner: nobody,
+          share: 0,
+        }
+      closeSync(fd)
+      return unreadableReason(path, 'replaced by another file')
+    } catch (error) {
+      closeSync(fd)
+      if (error instanceof ElfError) return unreadableReason(path, error.message)
+      throw error
+    }
+  }
+}
+
+/** Whose file it is: of containers the file system says more than the user. */
+export function originOf(fd: number): DecodeOrigin {
+  const { dev, ino, uid } = fstatSync(fd)
+  return { file: `${dev}:${ino}`, owner: `${dev}:${uid}` }
+}

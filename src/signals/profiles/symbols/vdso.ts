@@ -1,0 +1,31 @@
+import { closeSync, openSync } from 'node:fs'
+import { ElfFile } from '../../../foundation/lib/elf/elf-file.ts'
+import { ElfError } from '../../../foundation/lib/elf/elf-format.ts'
+import { vdsoRange } from '../../../kernel/process-maps.ts'
+import { FileSymbols } from './file-symbols.ts'
+
+/** One to four pages. */
+const mostBytes = 64 * 1024
+
+/**
+ * The functions of the vDSO (vdso(7)), code of the kernel in user space that no file holds: every process of an
+ * architecture runs the same, so this process's own is read. An offset is that of an address in its mapping. Undefined
+ * where there is none.
+ */
+export function vdsoSymbols(): FileSymbols | undefined {
+  const range = vdsoRange()
+  if (range === undefined) return undefined
+  const { start, end } = range
+  const size = end - start
+  if (size > mostBytes) return undefined
+  let fd: number | undefined
+  try {
+    // It stays open: names are read when they are asked for.
+    fd = openSync('/proc/self/mem', 'r')
+    return FileSymbols.of(ElfFile.of(fd, size, start), '[vdso]', { demangle: false, debugDirs: [] })
+  } catch (error) {
+    if (fd !== undefined) closeSync(fd)
+    if (error instanceof ElfError || (error as NodeJS.ErrnoException).errno !== undefined) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,211 @@
+import { closeSync, existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { Worker } from 'node:worker_threads'
+import { errorText } from '../../foundation/lib/logger.ts'
+import { within } from '../../foundation/lib/within.ts'
+import type { Answer, MappedFile, Request, SymbolSettings } from './messages.ts'
+
+/** Of V8's heap: tables and symbols are outside of it. */
+const heapMb = 96
+const defaultRestartMs = 5_000
+/** After each end it is waited for twice as long as before, but no longer, until it lived so long. */
+const mostRestartMs = 120_000
+const soundMs = 600_000
+const defaultPatienceMs = 60_000
+/** Requests that wait for their answer; beyond them no files are taken, beyond twice as many no stacks. */
+const mostWaiting = 128
+/** How long the end of a thread is waited for: a system call may hold it. */
+const endMs = 3_000
+
+/** Beside the bundle, or in development the source itself. */
+const entry = ['profiling-worker.cjs', 'worker.ts']
+  .map(name => join(import.meta.dirname, name))
+  .find(path => existsSync(path))
+
+/** Requests that have an answer each. */
+const answered: ReadonlySet<string> = new Set<Request['kind']>(['file', 'stacks', 'mark'])
+const requestOf: Readonly<Record<Answer['kind'], string>> = {
+  table: 'file',
+  stacks: 'stacks',
+  mark: 'mark',
+  runtime: '',
+  replaced: '',
+}
+
+export interface WorkerThreadOptions {
+  readonly settings: SymbolSettings
+  readonly answer: (answer: Answer) => void
+  /** It ended without being asked to: nothing is answered any more. */
+  readonly ended: (reason: string) => void
+  /** Another one begins, and knows nothing. */
+  readonly begun: () => void
+  /** Milliseconds until another one begins. */
+  readonly restartMs?: number
+  /** Milliseconds without any answer after which it is ended. */
+  readonly patienceMs?: number
+}
+
+/**
+ * The thread that reads files: ELF files of strangers may be large, broken or hostile, and whatever they do to it the
+ * agent goes on. It is started again after five seconds, then after twice as long each time, up to two minutes.
+ */
+export class WorkerThread {
+  /** How often it ended without being asked to. */
+  failures = 0
+  readonly #options: WorkerThreadOptions
+  #settings: SymbolSettings
+  #worker: Worker | undefined
+  #restart: NodeJS.Timeout | undefined
+  /** Descriptors that it has not closed yet, by id of the file. */
+  readonly #descriptors = new Map<number, number>()
+  /** Requests without an answer, and since when it said nothing while there were some. */
+  #waiting = 0
+  #silentSince = 0
+  #isEnding = false
+  #restartMs = 0
+  #startedMs = 0
+  #closed = false
+  #cpuMs_ = 0
+
+  /** Throws where its program is missing. */
+  constructor(options: WorkerThreadOptions) {
+    this.#options = options
+    this.#settings = options.settings
+    this.#start()
+  }
+
+  /** False: there is none now, and nothing was sent. */
+  send(request: Request): boolean {
+    if (this.#worker === undefined) return false
+    this.#worker.postMessage(request)
+    if (!answered.has(request.kind)) return true
+    if (this.#waiting === 0) this.#silentSince = performance.now()
+    this.#waiting++
+    return true
+  }
+
+  /** So much waits for an answer that files are not taken: they are asked about again. */
+  get busy(): boolean {
+    return this.#waiting >= mostWaiting
+  }
+
+  /** So much waits that stacks should be told again later. */
+  get overloaded(): boolean {
+    return this.#waiting >= 2 * mostWaiting
+  }
+
+  /** What is wrong with it now; undefined: nothing. */
+  get stuck(): string | undefined {
+    if (!this.#isEnding) return undefined
+    const seconds = Math.round((performance.now() - this.#silentSince) / 1000)
+    return `the symbol thread has not responded for ${seconds} s and cannot be stopped; a file system may not respond`
+  }
+
+  /** Milliseconds of CPU that it took since it began, as of the last look; 0 where the runtime does not say (before Node 24.6). */
+  get cpuMs(): number {
+    return this.#cpuMs_
+  }
+
+  /** Ends it where it has not answered for long; to be called now and then. */
+  watch(): void {
+    void this.#worker
+      ?.cpuUsage?.()
+      .then(({ user, system }) => {
+        this.#cpuMs_ = (user + system) / 1000
+      })
+      .catch(() => undefined) // it has ended
+    if (this.#worker === undefined || this.#waiting === 0 || this.#isEnding) return
+    if (performance.now() - this.#silentSince < (this.#options.patienceMs ?? defaultPatienceMs)) return
+    this.#isEnding = true
+    void this.#worker.terminate()
+  }
+
+  /**
+   * Hands a file over, with its descriptor (-1: none), which is closed when its table is made or the thread ends. False:
+   * there is none now, or it is busy.
+   */
+  sendFile(file: MappedFile, fd: number): boolean {
+    if (this.#worker === undefined || this.busy) {
+      if (fd >= 0) closeSync(fd)
+      return false
+    }
+    if (fd >= 0) this.#descriptors.set(file.id, fd)
+    return this.send({ kind: 'file', file, fd })
+  }
+
+  configure(settings: SymbolSettings): void {
+    this.#settings = settings
+    this.send({ kind: 'settings', settings })
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    clearTimeout(this.#restart)
+    const worker = this.#worker
+    this.#worker = undefined
+    if (worker === undefined) return
+    await within(endMs, worker.terminate())
+    this.#closeDescriptors()
+  }
+
+  #start(): void {
+    if (entry === undefined) throw new Error('profiling-worker.cjs not found; reinstall the package')
+    const worker = new Worker(entry, {
+      workerData: this.#settings,
+      resourceLimits: { maxOldGenerationSizeMb: heapMb, maxYoungGenerationSizeMb: 8 },
+      name: 'svc-symbols',
+    })
+    worker.unref()
+    this.#waiting = 0
+    this.#isEnding = false
+    this.#startedMs = performance.now()
+    worker.on('message', (answer: Answer) => {
+      this.#silentSince = performance.now()
+      if (answered.has(requestOf[answer.kind])) this.#waiting--
+      if (answer.kind === 'table') {
+        const fd = this.#descriptors.get(answer.id)
+        this.#descriptors.delete(answer.id)
+        if (fd !== undefined) closeSync(fd)
+      }
+      this.#options.answer(answer)
+    })
+    let reason = 'it exited'
+    worker.on('error', error => {
+      reason = error instanceof Error ? error.message : String(error)
+    })
+    worker.on('exit', () => {
+      if (this.#closed || this.#worker !== worker) return
+      this.#worker = undefined
+      this.failures++
+      this.#closeDescriptors()
+      if (this.#isEnding) reason = 'it did not respond'
+      this.#isEnding = false
+      this.#options.ended(reason)
+      this.#startLater()
+    })
+    this.#worker = worker
+  }
+
+  #startLater(): void {
+    const first = this.#options.restartMs ?? defaultRestartMs
+    const isSound = performance.now() - this.#startedMs >= soundMs
+    this.#restartMs = isSound || this.#restartMs === 0 ? first : Math.min(2 * this.#restartMs, mostRestartMs)
+    this.#restart = setTimeout(() => {
+      try {
+        this.#start()
+      } catch (error) {
+        // Memory or threads are short.
+        this.#options.ended(errorText(error))
+        this.#startLater()
+        return
+      }
+      this.#options.begun()
+    }, this.#restartMs)
+    this.#restart.unref()
+  }
+
+  #closeDescriptors(): void {
+    for (const fd of this.#descriptors.values()) closeSync(fd)
+    this.#descriptors.clear()
+  }
+}

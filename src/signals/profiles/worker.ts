@@ -1,0 +1,84 @@
+// The thread that reads files and names frames: a program of its own, started by worker-thread.ts.
+
+import { parentPort, workerData } from 'node:worker_threads'
+import { smallPool } from '../../foundation/lib/buffer-pool.ts'
+import { errorText } from '../../foundation/lib/logger.ts'
+import { lowerPriority } from '../../foundation/lib/priority.ts'
+import { smallCaches } from '../../foundation/lib/small-tables.ts'
+import { FrameNames } from './frame-names.ts'
+import type { Answer, Request, SymbolSettings } from './messages.ts'
+import { Workshop } from './workshop.ts'
+
+// Files of any user are read here: it must not run before the agent, nor before others.
+lowerPriority()
+smallPool()
+
+const workshop = new Workshop(workerData as SymbolSettings)
+const names = new FrameNames(workshop, workerData as SymbolSettings)
+
+parentPort!.on('message', (request: Request) => {
+  const answer = answerTo(request)
+  if (answer !== undefined) parentPort!.postMessage(answer, transferOf(answer))
+})
+
+function answerTo(request: Request): Answer | undefined {
+  switch (request.kind) {
+    case 'file':
+      return tableOf(request)
+    case 'forget':
+      workshop.forget(request.id)
+      names.forgetFile(request.id)
+      return undefined
+    case 'runtime': {
+      const settings = names.attach(request.runtime)
+      return settings && { kind: 'runtime', pid: request.runtime.pid, settings }
+    }
+    case 'stacks':
+      return { kind: 'stacks', ...names.name(request.user, request.kernel) }
+    case 'clear':
+      names.clear(request.epoch)
+      return undefined
+    case 'settings':
+      workshop.configure(request.settings)
+      names.configure(request.settings)
+      return undefined
+    case 'shed':
+      shed(request.bytes)
+      return undefined
+    case 'mark':
+      tidy()
+      return { kind: 'mark', mark: request.mark, state: names.state() }
+  }
+}
+
+/** What costs least to be made again goes first. */
+function shed(bytes: number): void {
+  const left = bytes - smallCaches.shed(bytes)
+  workshop.symbols.shed(left - names.perfMaps.shed(left))
+}
+
+/** What is done once in an interval. */
+function tidy(): void {
+  workshop.symbols.closeIdle()
+  workshop.decoder.closeIdle()
+  names.closeEnded()
+  const ids = workshop.replaced()
+  if (ids.length > 0) parentPort!.postMessage({ kind: 'replaced', ids } satisfies Answer)
+}
+
+/** Whatever a file does to its reader, it is one file without a table. */
+function tableOf({ file, fd }: Extract<Request, { kind: 'file' }>): Answer {
+  try {
+    return workshop.add(file, fd)
+  } catch (error) {
+    workshop.note(file.path, errorText(error))
+    return { kind: 'table', id: file.id, table: undefined, runtime: 0 }
+  }
+}
+
+/** Tables are handed over, not copied. */
+function transferOf(answer: Answer): ArrayBuffer[] {
+  if (answer.kind !== 'table' || answer.table === undefined) return []
+  const { rows, pages, rules } = answer.table
+  return [...new Set([rows, pages, rules].map(({ buffer }) => buffer as ArrayBuffer))]
+}

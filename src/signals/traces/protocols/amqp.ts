@@ -1,0 +1,30 @@
+import type { Protocol, ProtocolUnit } from '../../../foundation/model/protocol.ts'
+import type { StreamConnection, StreamDecoder } from '../../../foundation/model/stream.ts'
+import { Messages } from './amqp/messages.ts'
+import { AmqpStream } from './amqp/stream.ts'
+
+/**
+ * AMQP 0-9-1 with RabbitMQ's extensions, told in the messaging conventions 1.44.
+ *
+ * `error.type` is the name of a reply code (`not_found`, `precondition_failed`, …) where the server closed the channel
+ * or the connection; `no_route` and its like where it returned a message; `nack` or `reject` where a message was not
+ * accepted, `recover` where it is to be delivered anew; `channel_closed`; or how the connection broke off.
+ */
+export const amqp: ProtocolUnit = {
+  name: 'amqp',
+  title: 'AMQP',
+  summary: 'AMQP 0-9-1 (RabbitMQ): published, received and processed messages.',
+  key: 'amqp',
+  sign: 'preface',
+  party: 'broker',
+  create: () => new Amqp(),
+}
+
+class Amqp implements Protocol {
+  readonly name = amqp.name
+  readonly #messages = new Messages()
+
+  open(connection: StreamConnection): StreamDecoder {
+    return new AmqpStream(this.#messages, connection)
+  }
+}

@@ -1,0 +1,147 @@
+import type { ByteRange } from '../../../../foundation/lib/byte-range.ts'
+import { Interner } from '../../../../foundation/lib/interner.ts'
+import { small } from '../../../../foundation/lib/small-tables.ts'
+import type { Call } from '../../../../foundation/model/call.ts'
+import { SpanKind } from '../../../../foundation/model/span.ts'
+import type { StreamConnection } from '../../../../foundation/model/stream.ts'
+import { type Destination, Destinations, type Pattern, withoutIdentifiers } from '../destinations.ts'
+import { messagingClient, messagingProcess } from '../durations.ts'
+import { describeDestination, describeMessage, type MessageOperation } from '../message-call.ts'
+import { Texts } from '../texts.ts'
+import { ContentHeader } from './content-header.ts'
+import { Fields } from './fields.ts'
+
+const shared = { system: 'rabbitmq' }
+const publish: MessageOperation = {
+  ...shared,
+  name: 'publish',
+  type: 'send',
+  kind: SpanKind.producer,
+  duration: messagingClient,
+}
+const receive: MessageOperation = {
+  ...shared,
+  name: 'receive',
+  type: 'receive',
+  kind: SpanKind.client,
+  duration: messagingClient,
+}
+const work: MessageOperation = {
+  ...shared,
+  name: 'process',
+  type: 'process',
+  kind: SpanKind.consumer,
+  duration: messagingProcess,
+}
+
+/** What the default exchange is called where there is no routing key, either. */
+const defaultExchange = Buffer.from('amq.default')
+
+/**
+ * Tells of messages, for all connections. The destination is `{exchange}:{routing key}` where a message is published
+ * and `{exchange}:{routing key}:{queue}` where it is received; empty parts are left out, and a queue of the routing
+ * key's name (conventions 1.44 for RabbitMQ).
+ */
+export class Messages {
+  readonly fields = new Fields()
+  readonly header = new ContentHeader()
+  /** Names of queues and of consumers. */
+  readonly words = small(new Interner({ slots: 1_024, maxLength: 256 }))
+  readonly #keys = new Texts({ slots: 4_096, maxLength: 256 })
+  readonly #destinations = new Destinations(patternOf)
+  /** Three names of 255 bytes at most. */
+  readonly #joined = Buffer.alloc(1_024)
+  #length = 0
+
+  published(
+    call: Call,
+    connection: StreamConnection,
+    bytes: Buffer,
+    exchange: ByteRange,
+    key: ByteRange,
+  ): Destination {
+    const destination = this.destination(bytes, exchange, key, '')
+    describeMessage(call, connection, publish, destination)
+    this.#describeKey(call, destination, bytes, key)
+    return destination
+  }
+
+  delivered(
+    call: Call,
+    connection: StreamConnection,
+    bytes: Buffer,
+    exchange: ByteRange,
+    key: ByteRange,
+    queue: string,
+  ): void {
+    const destination = this.destination(bytes, exchange, key, queue)
+    describeMessage(call, connection, work, destination)
+    this.#describeKey(call, destination, bytes, key)
+  }
+
+  /** A queue is asked for a message. */
+  asked(call: Call, connection: StreamConnection, bytes: Buffer, queue: ByteRange): void {
+    this.#length = 0
+    this.#join(bytes, queue.start, queue.end)
+    describeMessage(call, connection, receive, this.#destinations.of(this.#joined, 0, this.#length))
+  }
+
+  /** The queue had a message. The name of the span stays that of the queue. */
+  received(call: Call, bytes: Buffer, exchange: ByteRange, key: ByteRange, queue: string): void {
+    const destination = this.destination(bytes, exchange, key, queue)
+    describeDestination(call, destination)
+    this.#describeKey(call, destination, bytes, key)
+  }
+
+  /** Where a message of this exchange and key goes to. */
+  destination(bytes: Buffer, exchange: ByteRange, key: ByteRange, queue: string): Destination {
+    this.#length = 0
+    this.#join(bytes, exchange.start, exchange.end)
+    this.#join(bytes, key.start, key.end)
+    if (queue !== '' && !spelled(bytes, key, queue)) this.#joinText(queue)
+    return this.#length === 0
+      ? this.#destinations.of(defaultExchange, 0, defaultExchange.length)
+      : this.#destinations.of(this.#joined, 0, this.#length)
+  }
+
+  #describeKey(call: Call, destination: Destination, bytes: Buffer, key: ByteRange): void {
+    if (!key.empty && !destination.anonymous)
+      call.attributes.add(
+        'messaging.rabbitmq.destination.routing_key',
+        this.#keys.of(bytes, key.start, key.end),
+      )
+  }
+
+  #join(bytes: Buffer, start: number, end: number): void {
+    if (end <= start) return
+    this.#separate()
+    bytes.copy(this.#joined, this.#length, start, end)
+    this.#length += end - start
+  }
+
+  #joinText(text: string): void {
+    this.#separate()
+    for (let i = 0; i < text.length; i++) this.#joined[this.#length++] = text.charCodeAt(i)
+  }
+
+  #separate(): void {
+    if (this.#length > 0) this.#joined[this.#length++] = colon
+  }
+}
+
+const colon = 0x3a
+
+/** True when the range holds that Latin-1 text. */
+function spelled(bytes: Buffer, range: ByteRange, text: string): boolean {
+  if (range.end - range.start !== text.length) return false
+  for (let i = 0; i < text.length; i++) if (bytes[range.start + i] !== text.charCodeAt(i)) return false
+  return true
+}
+
+/** Queues that RabbitMQ names: `amq.gen-…`, and those of direct reply-to. */
+function patternOf(name: string): Pattern {
+  const fixed = name
+    .replace(/(^|:)amq\.gen-[^:]*/g, '$1amq.gen-*')
+    .replace(/(^|:)amq\.rabbitmq\.reply-to\.[^:]*/g, '$1amq.rabbitmq.reply-to.*')
+  return { template: withoutIdentifiers(fixed, '*'), anonymous: fixed !== name }
+}

@@ -1,0 +1,94 @@
+import { RequestHead } from '../../../../foundation/lib/http-head.ts'
+import type { ProtocolOptions } from '../../../../foundation/model/protocol.ts'
+import { Operation, type StreamConnection } from '../../../../foundation/model/stream.ts'
+import { HttpCalls } from '../http-calls.ts'
+import { KeptHead, KeptHeads } from '../http1/kept-heads.ts'
+import { type Ending, failureOf } from './ending.ts'
+import { Field, fields, keepHead, readContext, Said, saysGrpc, timeoutOf } from './fields.ts'
+import { GrpcCalls } from './grpc-calls.ts'
+import { OpenStream } from './open-stream.ts'
+
+/** Bytes of an open stream without its head (measured). */
+const openStreamBytes = 150
+
+/** Streams that are kept for later use, */
+const mostFree = 256
+/** and what they hold meanwhile. */
+const noOperation = new Operation()
+const noHead = new KeptHead()
+
+/** Requests in flight on all connections of HTTP/2: what is kept of each, and what comes of it. */
+export class Http2Calls {
+  readonly #http: HttpCalls
+  readonly #grpc = new GrpcCalls()
+  readonly #heads = new KeptHeads()
+  readonly #head = new RequestHead()
+  readonly #free: OpenStream[] = []
+
+  constructor(options: ProtocolOptions) {
+    this.#http = new HttpCalls(options)
+  }
+
+  /** Takes what `fields` tell of a request. */
+  open(id: number, operation: Operation, connection: StreamConnection): OpenStream {
+    const stream = this.#free.pop() ?? new OpenStream()
+    stream.id = id
+    stream.operation = operation
+    stream.head = this.#heads.take()
+    stream.hasPath = keepHead(this.#heads, stream.head)
+    stream.https = fields.has(Field.scheme) ? fields.is(Field.scheme, 'https') : connection.tls
+    stream.grpc = fields.has(Field.method) && !fields.is(Field.method, 'POST') ? Said.no : saysGrpc()
+    stream.prefixed = Said.unknown
+    stream.grpcStatus = -1
+    stream.timeoutNs = timeoutOf()
+    stream.requestBody = 0
+    stream.responseBody = 0
+    stream.answered = false
+    stream.doubtNs = 0
+    operation.id = id
+    operation.kept = openStreamBytes + stream.head.memory
+    readContext(operation.context)
+    return stream
+  }
+
+  /** It is over. `grpc` says whether it was gRPC. */
+  end(stream: OpenStream, connection: StreamConnection, ending: Ending, grpc: boolean): void {
+    const { operation, head: kept } = stream
+    const head = this.#head
+    head.read(kept.bytes, 0, kept.length)
+    head.version = '2'
+    if (stream.https && head.target.host.empty) head.scheme = 'https://'
+    if (!stream.hasPath) {
+      head.hasPath = false
+      head.path.clear()
+    }
+    if (grpc) this.#grpc.describe(stream, head, connection, ending)
+    else {
+      operation.requestBodyBytes = stream.requestBody
+      operation.responseBodyBytes = stream.responseBody
+      // No answer was seen, and there may have been one: that is no error.
+      this.#http.describe(head, kept.bytes, operation, failureOf(ending, connection), ending.unseen)
+    }
+    connection.end(operation)
+    this.#release(stream)
+  }
+
+  abandon(stream: OpenStream, connection: StreamConnection): void {
+    connection.abandon(stream.operation)
+    this.#release(stream)
+  }
+
+  /** The connection was not HTTP/2 after all. */
+  forget(stream: OpenStream, connection: StreamConnection): void {
+    connection.release(stream.operation)
+    this.#release(stream)
+  }
+
+  #release(stream: OpenStream): void {
+    this.#heads.give(stream.head)
+    if (this.#free.length >= mostFree) return
+    stream.head = noHead
+    stream.operation = noOperation
+    this.#free.push(stream)
+  }
+}

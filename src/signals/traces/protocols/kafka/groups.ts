@@ -1,0 +1,29 @@
+import { BoundedMap } from '../../../../foundation/lib/bounded-map.ts'
+import { small } from '../../../../foundation/lib/small-tables.ts'
+
+/** What stands for a client that is in several groups. */
+const several = ''
+
+/**
+ * The consumer group of each client, by its address and the name that it gives itself: clients talk of their group by one
+ * connection and fetch by others. Where several groups are known under one name, none is told.
+ */
+export class Groups {
+  readonly #clients = small(new BoundedMap<string, BoundedMap<string, string>>(512))
+
+  learn(address: string, client: string, group: string): void {
+    let groups = this.#clients.get(address)
+    if (groups === undefined) {
+      groups = small(new BoundedMap(64))
+      this.#clients.set(address, groups)
+    }
+    const known = groups.get(client)
+    if (known === undefined) groups.set(client, group)
+    else if (known !== group) groups.set(client, several)
+  }
+
+  /** '' where it is not known. */
+  of(address: string, client: string): string {
+    return this.#clients.get(address)?.get(client) ?? ''
+  }
+}

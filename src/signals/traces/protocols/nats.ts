@@ -1,0 +1,31 @@
+import type { Protocol, ProtocolUnit } from '../../../foundation/model/protocol.ts'
+import type { StreamConnection, StreamDecoder } from '../../../foundation/model/stream.ts'
+import { NatsStream } from './nats/stream.ts'
+import { Subjects } from './nats/subjects.ts'
+
+/**
+ * NATS with JetStream, told in the messaging conventions 1.44; `messaging.system` is `nats`, which they do not list.
+ *
+ * A message with a reply subject of `_INBOX.` is a request and lasts until its answer. A delivery is processed at once,
+ * except JetStream's where the client is known to acknowledge. `error.type` is the name of what -ERR says,
+ * `no_responders` or another status of the server, `nak` or `term` of an acknowledgement, `no_response` or `timeout`
+ * where no answer came, or how the connection broke off.
+ */
+export const nats: ProtocolUnit = {
+  name: 'nats',
+  title: 'NATS',
+  summary: 'NATS and JetStream: published and processed messages, requests and replies.',
+  key: 'nats',
+  sign: 'preface',
+  party: 'broker',
+  create: () => new Nats(),
+}
+
+class Nats implements Protocol {
+  readonly name = nats.name
+  readonly #subjects = new Subjects()
+
+  open(connection: StreamConnection): StreamDecoder {
+    return new NatsStream(this.#subjects, connection)
+  }
+}

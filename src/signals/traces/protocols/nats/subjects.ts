@@ -1,0 +1,66 @@
+import { SpanKind } from '../../../../foundation/model/span.ts'
+import { Destinations, type Pattern, withoutIdentifiers } from '../destinations.ts'
+import { messagingClient, messagingProcess } from '../durations.ts'
+import type { MessageOperation } from '../message-call.ts'
+import { Line } from './lines.ts'
+
+const shared = { system: 'nats' }
+
+export const operations = {
+  publish: {
+    ...shared,
+    name: 'publish',
+    type: 'send',
+    kind: SpanKind.producer,
+    duration: messagingClient,
+  },
+  request: {
+    ...shared,
+    name: 'request',
+    type: 'send',
+    kind: SpanKind.client,
+    duration: messagingClient,
+  },
+  /** JetStream's pull: the messages come by themselves. */
+  receive: {
+    ...shared,
+    name: 'receive',
+    type: 'receive',
+    kind: SpanKind.client,
+    duration: messagingClient,
+  },
+  process: {
+    ...shared,
+    name: 'process',
+    type: 'process',
+    kind: SpanKind.consumer,
+    duration: messagingProcess,
+  },
+} satisfies Record<string, MessageOperation>
+
+/** Begin subjects that programs make up. */
+export const inbox = '_INBOX.'
+export const acknowledgement = '$JS.ACK.'
+export const pull = '$JS.API.CONSUMER.MSG.NEXT.'
+
+/** Parts of JetStream's subjects that are its own words; what else there is names streams and consumers. */
+const words = new Set(
+  `$JS API ACCOUNT CONSUMER CREATE DELETE DIRECT DURABLE EVENT ADVISORY FC GET INFO LEADER LIST META METRIC MSG NAMES
+  NEXT PEER PURGE REMOVE RESTORE SNAPSHOT STEPDOWN STREAM TEMPLATE UPDATE`.split(/\s+/),
+)
+
+/** What all connections share. */
+export class Subjects {
+  readonly line = new Line()
+  readonly destinations = new Destinations(patternOf)
+}
+
+function patternOf(name: string): Pattern {
+  if (name.startsWith(inbox)) return { template: `${inbox}*`, anonymous: true }
+  if (!name.startsWith('$')) return { template: withoutIdentifiers(name, '*'), anonymous: false }
+  const parts = name.split('.')
+  if (parts[0] === '$JS')
+    return { template: parts.map(part => (words.has(part) ? part : '*')).join('.'), anonymous: false }
+  // Key-value and object stores: the bucket, and whatever lies in it.
+  return { template: parts.length > 2 ? `${parts[0]}.${parts[1]}.*` : name, anonymous: false }
+}

@@ -1,0 +1,161 @@
+import { Connection } from '../../../foundation/model/connection.ts'
+import { Operation } from '../../../foundation/model/stream.ts'
+import type { StreamRoom, Tenant } from './stream-room.ts'
+import type { Tracer } from './tracer.ts'
+
+/** Takes the operations that decoders find. Nothing of one may be kept after the call. */
+export type OperationSink = Pick<Tracer, 'begin' | 'end' | 'abandon' | 'lost' | 'refuse'>
+
+/** Bytes of an operation under way with its attributes, without their texts (measured). */
+const operationBytes = 1_360
+/** Operations that are kept for later use beside those that were needed at once of late. */
+const spare = 64
+const mostSpare = 4_096
+/** Operations that may end by one segment without a wait, and that are told of in one turn of the loop later. */
+const mostAtOnce = 64
+/** Bytes of operations that may wait to be told of. Above it two are told of for each that ends, whatever that takes. */
+const mostWaitingBytes = 4 * 2 ** 20
+/** Operations that were told of, behind which the list of those that wait is cut off. */
+const mostTold = 1_024
+
+/** The connection of an operation that is not in use. */
+const none = Object.assign(new Connection(), { fromBytes: true })
+
+/** Operations that nobody uses, those that are under way, and those that ended and of which nobody was told yet. */
+export class OperationPool<Stream extends Tenant & { readonly connection: Connection }> {
+  /** Under way, or not told of yet. */
+  used = 0
+  ended = 0
+  abandoned = 0
+  refused = 0
+  /** Bytes of operations under way, and of those that wait to be told of. */
+  bytes = 0
+  waitingBytes = 0
+  readonly sink: OperationSink
+  readonly room: StreamRoom<Stream>
+  readonly #pressure: { readonly pressure: number }
+  readonly #free: Operation[] = []
+  #peak = 0
+  #told = 0
+  /** Ended, and not told of. */
+  #operations: Operation[] = []
+  #next = 0
+  #timer: NodeJS.Immediate | undefined
+
+  constructor(sink: OperationSink, room: StreamRoom<Stream>, pressure: { readonly pressure: number }) {
+    this.sink = sink
+    this.room = room
+    this.#pressure = pressure
+  }
+
+  /** Memory is so short that nothing new is taken in. */
+  get isShut(): boolean {
+    return this.#pressure.pressure >= 3
+  }
+
+  /** A new segment: as many operations may end by it as by any. */
+  turn(): void {
+    this.#told = 0
+  }
+
+  /** Undefined: there is no room for it. */
+  take(stream: Stream, nowNs: number): Operation | undefined {
+    if (this.isShut || !this.room.mayGrow(stream, operationBytes, nowNs)) return undefined
+    this.used++
+    if (this.used > this.#peak) this.#peak = this.used
+    const operation = this.#free.pop() ?? new Operation()
+    operation.taken = true
+    operation.connection = stream.connection
+    operation.kept = 0
+    operation.bytes = 0
+    this.#count(stream, operation, operationBytes)
+    return operation
+  }
+
+  /** Counts what the operation has come to hold. */
+  weigh(stream: Stream, operation: Operation): void {
+    const { call, context } = operation
+    let bytes = operationBytes + operation.kept + call.name.length + call.path.length + context.state.length
+    const { values, size } = call.attributes
+    for (let i = 0; i < size; i++) {
+      const value = values[i]!
+      if (typeof value === 'string') bytes += value.length
+      else if (typeof value === 'object') for (const text of value) bytes += text.length
+    }
+    this.#count(stream, operation, bytes)
+  }
+
+  give(stream: Stream, operation: Operation): void {
+    if (!operation.taken) return
+    this.#count(stream, operation, 0)
+    this.#release(operation)
+  }
+
+  /** The operation is over. Where many are at once, it waits to be told of, so that the loop does not. */
+  end(stream: Stream, operation: Operation): void {
+    this.ended++
+    if (this.#told < mostAtOnce && this.#operations.length === 0) {
+      this.#told++
+      this.sink.end(operation)
+      this.give(stream, operation)
+      return
+    }
+    const { bytes } = operation
+    this.#count(stream, operation, 0)
+    operation.bytes = bytes
+    this.waitingBytes += bytes
+    this.#operations.push(operation)
+    if (this.waitingBytes > mostWaitingBytes) this.#tell(2)
+    this.#timer ??= setImmediate(() => this.#tellSome())
+  }
+
+  /** Tells of all that ended. */
+  settle(): void {
+    clearImmediate(this.#timer)
+    this.#timer = undefined
+    this.#tell(Number.POSITIVE_INFINITY)
+  }
+
+  /** Lets go of operations that were not needed since the last time. */
+  trim(): void {
+    const needed = Math.min(mostSpare, this.#peak - this.used + spare)
+    if (this.#free.length > needed) this.#free.length = needed
+    this.#peak = this.used
+  }
+
+  #tellSome(): void {
+    this.#tell(mostAtOnce)
+    this.#timer = this.#operations.length === 0 ? undefined : setImmediate(() => this.#tellSome())
+  }
+
+  #tell(most: number): void {
+    const stop = Math.min(this.#operations.length, this.#next + most)
+    for (; this.#next < stop; this.#next++) {
+      const operation = this.#operations[this.#next]!
+      this.sink.end(operation)
+      this.waitingBytes -= operation.bytes
+      this.#release(operation)
+    }
+    if (this.#next < this.#operations.length && this.#next < mostTold) return
+    this.#operations = this.#operations.slice(this.#next)
+    this.#next = 0
+  }
+
+  #count(stream: Stream, operation: Operation, bytes: number): void {
+    const more = bytes - operation.bytes
+    operation.bytes = bytes
+    this.bytes += more
+    this.room.grow(stream, more)
+  }
+
+  #release(operation: Operation): void {
+    operation.taken = false
+    operation.connection = none
+    this.used--
+    if (this.#free.length >= mostSpare) return
+    const { call } = operation
+    call.attributes.forget()
+    call.dimensions.forget()
+    this.#free.push(operation)
+  }
+}

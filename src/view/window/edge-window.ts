@@ -1,0 +1,270 @@
+import type { RequestEdge } from '../../foundation/model/request-edge.ts'
+import type { Resource } from '../../foundation/model/resource.ts'
+import { DistinctEstimate } from './distinct-estimate.ts'
+import { bucketOf, durationBuckets } from './duration-counts.ts'
+import { type Edge, EdgeGraph, type EdgeNode, mostForeign } from './edge-graph.ts'
+import { SlotRecords } from './slot-records.ts'
+
+export interface EdgeWindowOptions {
+  /** Memory that is taken at most; less than 48 KiB is taken for this. */
+  readonly maxBytes: number
+  /** How far it looks back at most. */
+  readonly windowMs: number
+  /** Milliseconds since the Unix epoch. */
+  readonly now: () => number
+}
+
+/** What came of an edge in the time that was asked for. */
+export interface EdgeSum {
+  readonly edge: Edge
+  count: number
+  failed: number
+  /** How long it could be seen: its numbers by these are rates. */
+  readonly seconds: number
+  /** Durations, as `percentileMs` takes them. */
+  readonly durations: Float64Array
+}
+
+/** A slot of time, of all groups. Reused for the next one. */
+export interface EdgeColumn {
+  /** When it begins, in milliseconds since the Unix epoch. */
+  fromMs: number
+  /** Time of it that has passed. */
+  lengthMs: number
+  /** By group. */
+  readonly counts: Float64Array
+  readonly failed: Float64Array
+  /** `durationBuckets` of each group. */
+  readonly durations: Float64Array
+}
+
+/** Time of a slot. */
+export const slotMs = 10_000
+/** An edge that was idle for so many slots may have to make room. */
+const idleSlots = 6
+/** Part of the memory for who there is; the rest is for what they did. */
+const graphPart = 0.35
+const leastBytes = 48 * 1024
+/** With less memory for each slot there are fewer of them. */
+const bytesForSlot = 64
+
+/**
+ * Who asked whom, how often, with what success and how long it took, over the last minutes. Counts are exact for as long
+ * as they are kept. Where many addresses ask one service, or are asked by it, the rest of them is one; where memory ends,
+ * the oldest slots go first.
+ */
+export class EdgeWindow {
+  /** Requests that could not be counted at all. */
+  lost = 0
+  readonly windowMs: number
+  readonly #now: () => number
+  /** When it began, in milliseconds since the Unix epoch. */
+  #startedMs: number
+  readonly #graph: EdgeGraph
+  readonly #records: SlotRecords
+  readonly #leftOut = new DistinctEstimate()
+  #leftOutSlot: number
+  #foldable = false
+
+  constructor({ maxBytes: given, windowMs, now }: EdgeWindowOptions) {
+    const maxBytes = Math.max(leastBytes, given)
+    this.#now = now
+    this.#startedMs = now()
+    this.windowMs = windowMs
+    const slot = Math.floor(this.#startedMs / slotMs)
+    this.#leftOutSlot = slot
+    this.#graph = new EdgeGraph(maxBytes * graphPart)
+    const rest = maxBytes * (1 - graphPart) - this.#leftOut.bytes
+    const slots = Math.ceil(Math.min(windowMs / slotMs, maxBytes / bytesForSlot)) + 1
+    this.#records = new SlotRecords(rest, slots, slot, series => {
+      const edge = this.#graph.edges[series]!
+      edge.records--
+      if (edge.records === 0) this.#graph.remove(edge)
+    })
+  }
+
+  /** Memory that is taken now. */
+  get bytes(): number {
+    return this.#graph.bytes + this.#records.bytes + this.#leftOut.bytes
+  }
+
+  /** Edges for which there was no room of their own in the window, about. */
+  get leftOut(): number {
+    this.#turn(this.#now())
+    return this.#leftOut.count
+  }
+
+  /** The slot of now; grows by one every `slotMs`. */
+  get slot(): number {
+    this.#turn(this.#now())
+    return this.#records.newest
+  }
+
+  /** Those of which anything is kept. */
+  edges(): Edge[] {
+    this.#turn(this.#now())
+    return this.#graph.edges.filter(edge => edge !== undefined)
+  }
+
+  /** Counts a request. The time that its server took counts where that was seen. */
+  add(request: RequestEdge): void {
+    const nowMs = this.#now()
+    this.#turn(nowMs)
+    const edge = this.#graph.find(request) ?? this.#made(request, nowMs)
+    if (edge === undefined) {
+      this.lost++
+      return
+    }
+    const { failed, clientNs, serverNs } = request
+    seenAt(edge.from, request.clientAddress)
+    seenAt(edge.to, request.serverAddress)
+    if (edge.probe) edge.probe = request.probe
+    const ns = serverNs >= 0 ? serverNs : clientNs
+    const bucket = ns >= 0 ? bucketOf(ns) : -1
+    const records = this.#records
+    if (edge.slot === records.newest && records.count(edge.record, failed, bucket)) return
+    // As long as this counts, it is not let go of.
+    edge.records++
+    edge.record = records.open(edge.number)
+    if (edge.record >= 0) {
+      edge.slot = records.newest
+      records.count(edge.record, failed, bucket)
+      return
+    }
+    edge.slot = -1
+    edge.records--
+    if (edge.records === 0) this.#graph.remove(edge)
+    this.lost++
+  }
+
+  /** What came of each edge in about the last `seconds`, for as long as the window and its memory go back. */
+  sums(seconds: number): EdgeSum[] {
+    const nowMs = this.#now()
+    this.#turn(nowMs)
+    const { newest, oldest } = this.#records
+    const first = Math.max(oldest, Math.min(newest, Math.round((nowMs - seconds * 1000) / slotMs)))
+    const sinceMs = Math.max(this.#startedMs, first * slotMs)
+    const found: (EdgeSum | undefined)[] = []
+    for (let slot = first; slot <= newest; slot++)
+      this.#records.each(slot, (series, count, failed, buckets, at) => {
+        let sum = found[series]
+        if (sum === undefined) {
+          const edge = this.#graph.edges[series]!
+          const passedMs = nowMs - Math.max(sinceMs, edge.firstMs)
+          const durations = new Float64Array(durationBuckets)
+          sum = { edge, count: 0, failed: 0, seconds: Math.max(1, passedMs / 1000), durations }
+          found[series] = sum
+        }
+        sum.count += count
+        sum.failed += failed
+        for (let i = 0; i < durationBuckets; i++) sum.durations[i]! += buckets[at + i]!
+      })
+    return found.filter(sum => sum !== undefined)
+  }
+
+  /**
+   * Tells the window slot by slot, the oldest first, of which the last one still goes on. `groups` edges are put together
+   * by what `groupOf` says; below 0: not asked for.
+   */
+  history(groups: number, groupOf: (edge: Edge) => number, tell: (column: EdgeColumn) => void): void {
+    const nowMs = this.#now()
+    this.#turn(nowMs)
+    const { newest, oldest } = this.#records
+    const of = this.#graph.edges.map(edge => (edge === undefined ? -1 : groupOf(edge)))
+    const column: EdgeColumn = {
+      fromMs: 0,
+      lengthMs: 0,
+      counts: new Float64Array(groups),
+      failed: new Float64Array(groups),
+      durations: new Float64Array(groups * durationBuckets),
+    }
+    for (let slot = oldest; slot <= newest; slot++) {
+      const beginMs = Math.max(this.#startedMs, slot * slotMs)
+      column.fromMs = slot * slotMs
+      column.lengthMs = Math.max(0, Math.min(nowMs, (slot + 1) * slotMs) - beginMs)
+      column.counts.fill(0)
+      column.failed.fill(0)
+      column.durations.fill(0)
+      this.#records.each(slot, (series, count, failed, buckets, at) => {
+        const group = of[series]!
+        if (group < 0) return
+        column.counts[group]! += count
+        column.failed[group]! += failed
+        const base = group * durationBuckets
+        for (let i = 0; i < durationBuckets; i++) column.durations[base + i]! += buckets[at + i]!
+      })
+      tell(column)
+    }
+  }
+
+  #made(request: RequestEdge, nowMs: number): Edge | undefined {
+    const made = this.#graph.make(request, nowMs)
+    if (made !== undefined) return made
+    const { client, server, protocol, serverPort } = request
+    this.#leftOut.add(nameOf(client), nameOf(server), typeof server === 'string' ? serverPort : 0)
+    this.#foldable = true
+    if (typeof client === 'string')
+      return typeof server === 'string' ? undefined : this.#graph.others(true, server, protocol, nowMs)
+    return typeof server === 'string' ? this.#graph.others(false, client, protocol, nowMs) : undefined
+  }
+
+  /** The clock may be set back a little: then the slot goes on for longer. */
+  #turn(nowMs: number): void {
+    const records = this.#records
+    const slot = Math.floor(nowMs / slotMs)
+    // A beginning that is still to come would make the time that has passed nothing, and each rate far too high.
+    if (nowMs < this.#startedMs) this.#startedMs = nowMs
+    if (slot === records.newest || slot === records.newest - 1) return
+    records.turnTo(slot)
+    if (slot - this.#leftOutSlot >= records.slots || slot < this.#leftOutSlot) {
+      this.#leftOut.clear()
+      this.#leftOutSlot = slot
+    }
+    if (this.#foldable) this.#fold(nowMs)
+  }
+
+  /** Makes room for those that ask now: addresses that have been idle become one, where they are too many. */
+  #fold(nowMs: number): void {
+    this.#foldable = false
+    const graph = this.#graph
+    const isFull = ({ from, to }: Edge): boolean =>
+      (from.resource === undefined && to.callers >= mostForeign) ||
+      (to.resource === undefined && from.callees >= mostForeign)
+    const names = new Map<number, number>()
+    const idle = this.#records.newest - idleSlots
+    for (const edge of [...graph.edges]) {
+      if (edge === undefined || edge.slot > idle || isOthers(edge) || !(graph.crowded || isFull(edge)))
+        continue
+      const others = graph.othersOf(edge, nowMs)
+      if (others === undefined) continue
+      names.set(edge.number, others.number)
+      others.records += edge.records
+      others.probe &&= edge.probe
+      others.firstMs = Math.min(others.firstMs, edge.firstMs)
+      edge.records = 0
+      this.#leftOut.add(edge.from.name, edge.to.name, edge.to.port)
+    }
+    if (names.size === 0) return
+    this.#records.rename(names)
+    for (const number of names.keys()) graph.remove(graph.edges[number]!)
+  }
+}
+
+/** A service was seen at an address; empty: it was not. */
+function seenAt(node: EdgeNode, address: string): void {
+  if (address !== '' && address !== node.address && node.resource !== undefined) node.at(address)
+}
+
+/** It stands for those for which there was no room. */
+function isOthers({ from, to }: Edge): boolean {
+  return isRest(from) || isRest(to)
+}
+
+/** Addresses for which there was no room. */
+export function isRest({ name, resource }: EdgeNode): boolean {
+  return name === '' && resource === undefined
+}
+
+function nameOf(side: Resource | string): string {
+  return typeof side === 'string' ? side : String(side.attributes.get('service.name') ?? '')
+}
