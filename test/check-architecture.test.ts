@@ -17,14 +17,16 @@ const sound: Tree = {
     '## Refused words\n\n| refused | instead |\n|---|---|\n| tell, told | report |\n| by itself | automatically |\n',
   'budgets.json': '{"lines":{"source":10,"test":20,"tool":5},"dependencies":1}',
   'package.json': '{"dependencies":{"yaml":"2"},"exports":{"./events":"./src/foundation/lib/events.ts"}}',
-  'src/main.ts': "import './agent.ts'\n",
-  'src/program/agent.ts':
-    "import { http1 } from './protocols/index.ts'\nimport './config/load.ts'\nimport './exporters/otlp-grpc.ts'\n",
-  'src/view/api/types.ts': "import type { Span } from '../model/span.ts'\n",
+  'src/main.ts': "import './program/cli/run.ts'\n",
+  'src/program/cli/run.ts': "import '../agent.ts'\nimport '../../config/load.ts'\n",
+  'src/program/agent.ts': "import './subsystems/index.ts'\n",
+  'src/program/subsystems/index.ts':
+    "import { http1 } from '../../signals/traces/protocols/index.ts'\nimport '../../pipeline/exporters/otlp-grpc.ts'\n",
+  'src/view/api/types.ts': "import type { Span } from '../../foundation/model/span.ts'\n",
   'src/config/load.ts': "import { parse } from 'yaml'\nimport { readFileSync } from 'node:fs'\n",
   'src/pipeline/exporters/otlp-grpc.ts':
     "import { encode } from './otlp/encode.ts'\nimport http2 from 'node:http2'\n",
-  'src/pipeline/exporters/otlp/encode.ts': "import type { Span } from '../../model/span.ts'\n",
+  'src/pipeline/exporters/otlp/encode.ts': "import type { Span } from '../../../foundation/model/span.ts'\n",
   'src/foundation/lib/events.ts': 'export const events = 1\n',
   'src/foundation/model/span.ts': 'export interface Span {}\n',
   'src/signals/traces/protocols/http1.ts': "import { head } from './_shared.ts'\n",
@@ -32,6 +34,8 @@ const sound: Tree = {
   'src/signals/traces/protocols/index.ts': "export { http1 } from './http1.ts'\n",
   'src/signals/traces/protocols/http1.test.ts': "import { spawn } from 'node:child_process'\n// TODO\n",
 }
+
+const list = sound['src/program/subsystems/index.ts']!
 
 /** Calls `use` with a checkout that holds the sound tree and, over it, `changes`. */
 function withTree(changes: Tree, use: (root: string) => void): void {
@@ -65,20 +69,20 @@ test('a sound tree has no fault', () => check({}))
 
 test('an area imports only what its row names, values and types alike', () => {
   check(
-    { 'src/foundation/model/span.ts': "import { a } from '../config/load.ts'\n" },
-    /^src\/model\/span\.ts:1: layers: "\.\.\/config\/load\.ts": model may import model, lib$/,
+    { 'src/foundation/model/span.ts': "import { a } from '../../config/load.ts'\n" },
+    /^src\/foundation\/model\/span\.ts:1: layers: "\.\.\/\.\.\/config\/load\.ts": foundation\/model may import foundation\/model, foundation\/lib$/,
   )
   check(
     { 'src/foundation/lib/events.ts': "\nexport type {\n  Span,\n} from '../model/span.ts'\n" },
-    /^src\/lib\/events\.ts:2: layers: "\.\.\/model\/span\.ts"/,
+    /^src\/foundation\/lib\/events\.ts:2: layers: "\.\.\/model\/span\.ts"/,
   )
   check(
-    { 'src/config/load.ts': "export const tree = () => import('../agent.ts')\n" },
-    /^src\/config\/load\.ts:1: layers: "\.\.\/agent\.ts"/,
-    /cycles: src\/agent\.ts → src\/config\/load\.ts → src\/agent\.ts/,
+    { 'src/config/load.ts': "export const tree = () => import('../program/cli/run.ts')\n" },
+    /^src\/config\/load\.ts:1: layers: "\.\.\/program\/cli\/run\.ts"/,
+    /cycles: src\/program\/cli\/run\.ts → src\/config\/load\.ts → src\/program\/cli\/run\.ts/,
   )
   check(
-    { 'src/foundation/lib/events.ts': "import data from '../../package.json'\n" },
+    { 'src/foundation/lib/events.ts': "import data from '../../../package.json'\n" },
     /events\.ts:1: layers: /,
   )
 })
@@ -86,7 +90,8 @@ test('an area imports only what its row names, values and types alike', () => {
 test('the page shares with src what both agree on, and imports packages that are bundled', () => {
   const page = {
     'package.json': '{"dependencies":{"yaml":"2"},"devDependencies":{"preact":"11"}}',
-    'src/main.ts': "import './agent.ts'\nimport './lib/events.ts'\nimport './api/ui/documents.ts'\n",
+    'src/main.ts': "import './program/cli/run.ts'\nimport './foundation/lib/events.ts'\n",
+    'src/program/cli/run.ts': `${sound['src/program/cli/run.ts']}import '../../view/api/ui/documents.ts'\n`,
     'src/view/api/ui/documents.ts': '',
     'ui/main.tsx':
       "import { render } from 'preact'\nimport './theme.css'\nconst page = import('./page.tsx')\n",
@@ -103,45 +108,52 @@ test('the page shares with src what both agree on, and imports packages that are
 
 test('an area that the table does not know is a fault', () => {
   check(
-    { 'src/misc/a.ts': '', 'src/main.ts': "import './agent.ts'\nimport './misc/a.ts'\n" },
-    /^src\/misc\/a\.ts:1: areas: "misc"/,
+    { 'src/misc/a.ts': '', 'src/main.ts': "import './program/cli/run.ts'\nimport './misc/a.ts'\n" },
+    /^src\/misc\/a\.ts:1: areas: no row /,
+    /^src\/main\.ts:2: layers: "\.\/misc\/a\.ts": main\.ts may import /,
   )
 })
 
 test('a source file does not import a test, its own area included', () => {
   check(
     { 'src/signals/traces/protocols/http1.ts': "import './_shared.ts'\nimport './http1.test.ts'\n" },
-    /^src\/protocols\/http1\.ts:2: layers: "\.\/http1\.test\.ts": a source file does not import a test/,
+    /^src\/signals\/traces\/protocols\/http1\.ts:2: layers: "\.\/http1\.test\.ts": a source file does not import a test/,
   )
 })
 
 test('pure areas import nothing of Node, with or without its prefix, however it is written', () => {
-  const banned = /^src\/protocols\/_shared\.ts:1: bans: "(node:)?buffer": this area is pure/
+  const banned = /^src\/signals\/traces\/protocols\/_shared\.ts:1: bans: "(node:)?buffer": this area is pure/
   check({ 'src/signals/traces/protocols/_shared.ts': "import { Buffer } from 'node:buffer'\n" }, banned)
   check({ 'src/signals/traces/protocols/_shared.ts': "import { Buffer } from 'buffer'\n" }, banned)
   check(
     { 'src/signals/traces/protocols/_shared.ts': "const b = process.getBuiltinModule('node:buffer')\n" },
     banned,
   )
-  check({ 'src/foundation/model/span.ts': "import 'node:fs'\n" }, /^src\/model\/span\.ts:1: bans: "node:fs"/)
+  check(
+    { 'src/foundation/model/span.ts': "import 'node:fs'\n" },
+    /^src\/foundation\/model\/span\.ts:1: bans: "node:fs"/,
+  )
 })
 
 test('a processor does not reach files or the network', () => {
   check(
     {
-      'src/program/agent.ts': `${sound['src/program/agent.ts']}import './processors/redact.ts'\n`,
+      'src/program/subsystems/index.ts': `${list}import '../../pipeline/processors/redact.ts'\n`,
       'src/pipeline/processors/redact.ts':
         "import { createHash } from 'node:crypto'\nimport fs from 'node:fs/promises'\n",
     },
-    /^src\/processors\/redact\.ts:2: bans: "node:fs\/promises"/,
+    /^src\/pipeline\/processors\/redact\.ts:2: bans: "node:fs\/promises"/,
   )
 })
 
 test('only src/kernel/child.ts spawns', () => {
   const spawning = "import { spawn } from 'node:child_process'\n"
-  check({ 'src/main.ts': `import './agent.ts'\n${spawning}` }, /^src\/main\.ts:2: bans: "node:child_process"/)
+  check(
+    { 'src/main.ts': `import './program/cli/run.ts'\n${spawning}` },
+    /^src\/main\.ts:2: bans: "node:child_process"/,
+  )
   check({
-    'src/main.ts': "import './agent.ts'\nimport './kernel/child.ts'\n",
+    'src/program/cli/run.ts': `${sound['src/program/cli/run.ts']}import '../../kernel/child.ts'\n`,
     'src/kernel/child.ts': spawning,
   })
   check({ 'bench/start.ts': spawning, 'tools/bundle.ts': spawning })
@@ -154,7 +166,7 @@ test('a unit, which is what the list of its area names, does not import another'
       'src/signals/traces/protocols/index.ts':
         "import { http1 } from './http1.ts'\nimport { redis } from './redis.ts'\n",
     },
-    /^src\/protocols\/redis\.ts:1: units: "\.\/http1\.ts"/,
+    /^src\/signals\/traces\/protocols\/redis\.ts:1: units: "\.\/http1\.ts"/,
   )
   check({
     'src/signals/traces/protocols/redis.ts': "import './framing.ts'\n",
@@ -171,7 +183,7 @@ test('in an area without a list each file is a unit, but not what is in folders 
       'src/pipeline/exporters/otlp/encode.ts': "import '../stdout.ts'\n",
       'src/pipeline/exporters/stdout.ts': '',
     },
-    /^src\/exporters\/otlp\/encode\.ts:1: units: "\.\.\/stdout\.ts"/,
+    /^src\/pipeline\/exporters\/otlp\/encode\.ts:1: units: "\.\.\/stdout\.ts"/,
   )
   check({
     'src/pipeline/exporters/otlp/encode.ts': "import '../_shared.ts'\n",
@@ -184,7 +196,7 @@ test('units may stand in a folder of an area, whose other files they share', () 
   const index =
     "import { dns } from './dns.ts'\nimport { file } from './file.ts'\nimport '../scrape-job.ts'\n"
   const shared = {
-    'src/program/agent.ts': `${sound['src/program/agent.ts']}import './scraping/sources/index.ts'\n`,
+    'src/program/subsystems/index.ts': `${list}import '../../signals/metrics/scraping/sources/index.ts'\n`,
     'src/signals/metrics/scraping/sources/index.ts': index,
     'src/signals/metrics/scraping/scrape-job.ts': '',
   }
@@ -199,7 +211,7 @@ test('units may stand in a folder of an area, whose other files they share', () 
       'src/signals/metrics/scraping/sources/dns.ts': "import './file.ts'\n",
       'src/signals/metrics/scraping/sources/file.ts': source,
     },
-    /^src\/scraping\/sources\/dns\.ts:1: units: "\.\/file\.ts"/,
+    /^src\/signals\/metrics\/scraping\/sources\/dns\.ts:1: units: "\.\/file\.ts"/,
   )
 })
 
@@ -222,7 +234,7 @@ test('a cycle is found among types too, once', () => {
       'src/foundation/lib/b.ts': "import { c } from './c.ts'\n",
       'src/foundation/lib/c.ts': "import { events } from './events.ts'\n",
     },
-    /^src\/lib\/events\.ts:1: cycles: src\/lib\/events\.ts → src\/lib\/b\.ts → src\/lib\/c\.ts → src\/lib\/events\.ts$/,
+    /^src\/foundation\/lib\/events\.ts:1: cycles: src\/foundation\/lib\/events\.ts → src\/foundation\/lib\/b\.ts → src\/foundation\/lib\/c\.ts → src\/foundation\/lib\/events\.ts$/,
   )
 })
 
@@ -233,19 +245,22 @@ test('a file that nothing reaches is a fault, also when a test or another such f
       'src/foundation/lib/lost-too.ts': '',
       'src/foundation/lib/lost.test.ts': "import './lost.ts'\n",
     },
-    /^src\/lib\/lost\.ts:1: reach: /,
-    /^src\/lib\/lost-too\.ts:1: reach: /,
+    /^src\/foundation\/lib\/lost\.ts:1: reach: /,
+    /^src\/foundation\/lib\/lost-too\.ts:1: reach: /,
   )
 })
 
 test('files keep to the lines of budgets.json, generated and foreign ones are free', () => {
   const lines = (n: number) => '//\n'.repeat(n)
   check({ 'src/foundation/lib/events.ts': lines(10), 'test/a.test.ts': lines(20), 'tools/a.ts': lines(5) })
-  check({ 'src/foundation/lib/events.ts': lines(11) }, /^src\/lib\/events\.ts:1: lines: 11, the limit is 10/)
+  check(
+    { 'src/foundation/lib/events.ts': lines(11) },
+    /^src\/foundation\/lib\/events\.ts:1: lines: 11, the limit is 10/,
+  )
   check({ 'bpf/sock.bpf.c': lines(11) }, /^bpf\/sock\.bpf\.c:1: lines: 11/)
   check(
     { 'src/foundation/lib/events.test.ts': lines(21) },
-    /^src\/lib\/events\.test\.ts:1: lines: 21, the limit is 20/,
+    /^src\/foundation\/lib\/events\.test\.ts:1: lines: 21, the limit is 20/,
   )
   check({ 'tools/a.ts': lines(6) }, /^tools\/a\.ts:1: lines: 6, the limit is 5/)
   check({ 'test/fixtures/a.c': lines(50), 'dist/a.c': lines(50) })
@@ -257,7 +272,7 @@ test('a map or interner whose bytes nobody counts is refused', () => {
       'src/signals/traces/protocols/http1.ts':
         "import './_shared.ts'\nconst words = new Interner({ slots: 8 })\n",
     },
-    /^src\/protocols\/http1\.ts:2: memory: "new Interner"/,
+    /^src\/signals\/traces\/protocols\/http1\.ts:2: memory: "new Interner"/,
   )
   check({
     'src/signals/traces/protocols/http1.ts':
@@ -268,7 +283,7 @@ test('a map or interner whose bytes nobody counts is refused', () => {
 test('private members have names with #', () => {
   check(
     { 'src/foundation/lib/events.ts': 'class A {\n  private a = 1\n}\n' },
-    /^src\/lib\/events\.ts:2: private: " {2}private ": write #name/,
+    /^src\/foundation\/lib\/events\.ts:2: private: " {2}private ": write #name/,
   )
   check({ 'src/foundation/lib/events.ts': 'class A {\n  #a = 1\n  private constructor() {}\n}\n' })
 })
@@ -276,7 +291,7 @@ test('private members have names with #', () => {
 test('words of unfinished work are refused in code, with their line, and free elsewhere', () => {
   check(
     { 'src/foundation/lib/events.ts': '\n// Not implemented\n' },
-    /^src\/lib\/events\.ts:2: words: "Not implemented"/,
+    /^src\/foundation\/lib\/events\.ts:2: words: "Not implemented"/,
   )
   check({ 'bpf/sock.bpf.c': '/* FIXME */\n' }, /^bpf\/sock\.bpf\.c:1: words: "FIXME"/)
   check({ 'native/addon.c': '/* works for now */\n' }, /^native\/addon\.c:1: words: "for now"/)
@@ -296,7 +311,7 @@ test('refused words are found in pages, and in code in texts of several words al
   check({ 'README.md': 'Retold, `told`, told-by.ts, --told\n' })
   check({
     'docs/reference/metrics.md': 'It tells, and told.\n',
-    'src/program/agent.ts': `${sound['src/program/agent.ts']}import './collectors/told.ts'\n`,
+    'src/program/subsystems/index.ts': `${list}import '../../signals/metrics/collectors/told.ts'\n`,
     'src/signals/metrics/collectors/told.ts': "export const a = 'I told you'\n",
   })
   check({ 'bench/a.md': 'Fine.\n' }, /^bench\/a\.md:1: english: in no list of tools\/refused-words\.ts/)
@@ -319,7 +334,7 @@ test('the list of refused words is read from its section', () => {
 test('the global fetch is refused, a method of that name is not', () => {
   check(
     { 'src/foundation/lib/events.ts': 'await fetch(url)\n' },
-    /^src\/lib\/events\.ts:1: globals: "fetch\("/,
+    /^src\/foundation\/lib\/events\.ts:1: globals: "fetch\("/,
   )
   check({ 'src/foundation/lib/events.ts': 'await target.fetch(url)\n' })
 })
@@ -347,7 +362,7 @@ test('the command prints the faults and exits 1, or says nothing and exits 0', (
   withTree({ 'src/foundation/lib/lost.ts': '' }, root => {
     const { status, stderr } = run(root)
     assert.equal(status, 1)
-    assert.match(stderr, /^src\/lib\/lost\.ts:1: reach: /)
+    assert.match(stderr, /^src\/foundation\/lib\/lost\.ts:1: reach: /)
   })
 })
 

@@ -1,8 +1,8 @@
 // /etc/svc/config.yaml as packages install it: every section in reading order, all of it a comment.
 
-import { wrapped } from '../../src/foundation/lib/terminal-text.ts'
 import { sameThing } from '../../src/config/effective.ts'
 import { schema } from '../../src/config/index.ts'
+import { wrapped } from '../../src/foundation/lib/terminal-text.ts'
 import { signals } from '../../src/foundation/model/signal.ts'
 import { defaultOf } from '../../src/foundation/schema/collections.ts'
 import { type Branch, isBranch, type Key, leaves } from '../../src/foundation/schema/tree.ts'

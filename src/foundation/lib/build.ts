@@ -20,7 +20,7 @@ export function build(): Build {
 }
 
 function fromSources(): Build {
-  const file = `${import.meta.dirname}/../../package.json`
+  const file = `${import.meta.dirname}/../../../package.json`
   const { version } = JSON.parse(readFileSync(file, 'utf8')) as { version: string }
   return {
     version,

@@ -79,7 +79,7 @@ before(async () => {
   await build({
     entryPoints: [join(sources, 'worker.ts')],
     outfile: join(dist, 'svc.cjs'),
-    nodePaths: [join(import.meta.dirname, '..', '..', 'node_modules')],
+    nodePaths: [join(import.meta.dirname, '../../../node_modules')],
     ...bundleOptions,
   })
 })

@@ -16,7 +16,7 @@ test('a path says only where in the project it is', () => {
   const check = (path: string, want: string) => assert.equal(projectPath(path), want, path)
   check('', '')
   check('node:internal/timers', 'node:internal/timers')
-  check('/usr/src/svc/src/lib/size.ts', 'src/foundation/lib/size.ts')
+  check('/usr/src/svc/src/foundation/lib/size.ts', 'src/foundation/lib/size.ts')
   check('file:///home/a%20b/svc/src/main.ts', 'src/main.ts')
   check('../src/foundation/lib/size.ts', 'src/foundation/lib/size.ts')
   check('src/main.ts', 'src/main.ts')

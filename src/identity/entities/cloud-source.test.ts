@@ -292,7 +292,10 @@ test('the usual addresses are the right ones, no name is looked up, and on no cl
     ['none', sysfs(t, { sys_vendor: 'QEMU' })],
     ['unknown', sysfs(t, {})],
   ] as const
-  const seen = namespace.run(inNetwork(resolve(import.meta.dirname, '../..'), cases)) as Record<string, Seen>
+  const seen = namespace.run(inNetwork(resolve(import.meta.dirname, '../../..'), cases)) as Record<
+    string,
+    Seen
+  >
   for (const { name } of clouds) {
     assert.equal(seen[name]!.reason, '', name)
     assert.equal(seen[name]!.provider.split('_')[0], name)
@@ -314,7 +317,7 @@ test('a service that cannot be reached is given up in time, and the hint names i
     'route add default via 10.77.0.1',
   ])
   const script = `
-    const at = path => import(${JSON.stringify(resolve(import.meta.dirname, '../..'))} + '/' + path)
+    const at = path => import(${JSON.stringify(resolve(import.meta.dirname, '../../..'))} + '/' + path)
     const { CloudSource } = await at('src/identity/entities/cloud-source.ts')
     const { clouds } = await at('src/identity/discovery/index.ts')
     const settings = Object.fromEntries(clouds.map(({ name }) => [name, { enabled: true, endpoint: '', timeout: 300 }]))

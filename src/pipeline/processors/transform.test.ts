@@ -199,7 +199,7 @@ test('what a rule cannot do is said with its name', () => {
 
 /** The examples of docs/transform.md that configure something. */
 function documentedExamples(): string[] {
-  const page = readFileSync(join(import.meta.dirname, '../../docs/transform.md'), 'utf8')
+  const page = readFileSync(join(import.meta.dirname, '../../../docs/transform.md'), 'utf8')
   return [...page.matchAll(/^```yaml\n(.*?)^```$/gms)].map(([, yaml]) => yaml!)
 }
 

@@ -285,7 +285,7 @@ test('a program directory without a runtime says so', async () => {
   const root = join(directory, 'bare')
   mkdirSync(join(root, 'bin'), { recursive: true })
   const program = join(root, 'bin/svc')
-  copyFileSync(join(import.meta.dirname, '../../bin/svc'), program)
+  copyFileSync(join(import.meta.dirname, '../../../bin/svc'), program)
   // What it needs of the system, and no node.
   const tools = join(root, 'tools')
   mkdirSync(tools)
@@ -383,7 +383,7 @@ test('a signal during the start is obeyed when the start is over', async () => {
 })
 
 test('a refusal to start is one log record and its exit code', async () => {
-  const errors = JSON.stringify(join(import.meta.dirname, '../lib/start-error.ts'))
+  const errors = JSON.stringify(join(import.meta.dirname, '../../foundation/lib/start-error.ts'))
   const body = `clearInterval(tick); const { StartError } = await import(${errors}); throw new StartError('cannot load eBPF: no BTF', 3)`
   const { code, talk } = await start(program(body)).ended
   assert.equal(code, 3)

@@ -34,7 +34,7 @@ async function start(t: TestContext, ...args: string[]): Promise<ExporterProcess
 
 test('every flag of the replaced exporter is taken, with the same kind of value, and no other', () => {
   const { all } = new ExporterFlags()
-  const path = resolve(import.meta.dirname, '../../test/fixtures/exporter-flags.txt')
+  const path = resolve(import.meta.dirname, '../../../test/fixtures/exporter-flags.txt')
   const wrong: string[] = []
   const others = new Set(all.keys())
   for (const line of readFileSync(path, 'utf8').trim().split('\n')) {

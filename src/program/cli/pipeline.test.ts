@@ -8,7 +8,7 @@ import { decodeRequest } from '../../../test/helpers/otlp-proto.ts'
 import { cleanEnvironment, svcProgram } from '../../../test/helpers/program-under-test.ts'
 import { jsonToRequest } from '../../pipeline/exporters/otlp/from-json.ts'
 
-const fixtures = join(import.meta.dirname, '../../test/fixtures/otlp')
+const fixtures = join(import.meta.dirname, '../../../test/fixtures/otlp')
 const traces = join(fixtures, 'traces.json')
 const requests = join(fixtures, 'requests.json')
 const directory = mkdtempSync(join(tmpdir(), 'svc-pipeline-'))

@@ -11,10 +11,10 @@ function measured(nvml: StandInNvml): { warnings: string[]; faults: string[]; se
   const script = `
     import { Gpu } from ${from('./gpus.ts')}
     import { defaults } from ${from('../../config/index.ts')}
-    import { ProcessTable } from ${from('../../entities/process-table.ts')}
-    import { createLogger } from ${from('../../lib/logger.ts')}
-    import { Attributes } from ${from('../../model/attributes.ts')}
-    import { resource } from ${from('../../model/resource.ts')}
+    import { ProcessTable } from ${from('../../identity/entities/process-table.ts')}
+    import { createLogger } from ${from('../../foundation/lib/logger.ts')}
+    import { Attributes } from ${from('../../foundation/model/attributes.ts')}
+    import { resource } from ${from('../../foundation/model/resource.ts')}
     const series = new Set()
     const add = ({ attributes }, scope, { name }) =>
       series.add([attributes.get('process.pid') ?? 'host', name].join(' '))

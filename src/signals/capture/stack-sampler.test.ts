@@ -57,7 +57,7 @@ const everything: StackSamplerSettings = {
   includeKernel: true,
 }
 
-const program = join(import.meta.dirname, '../../test/fixtures/stacks/stacks.c')
+const program = join(import.meta.dirname, '../../../test/fixtures/stacks/stacks.c')
 
 let directory = ''
 const binaries = { plain: '', framePointers: '' }

@@ -107,6 +107,15 @@ export class FrameStore {
     else if (stacks.epoch === this.#before?.epoch) this.#before.add(stacks)
   }
 
+  /** Whether it has names since the last `clear`. */
+  hasUser(hash: number): boolean {
+    return this.#now.user.has(hash)
+  }
+
+  hasKernel(hash: number): boolean {
+    return this.#now.kernel.has(hash)
+  }
+
   /** Its frames, leaf first; one that says so where it was never told. */
   userStack(hash: number): Frame[] {
     return this.#resolve('user', hash)

@@ -14,6 +14,8 @@ const soundMs = 600_000
 const defaultPatienceMs = 60_000
 /** Requests that wait for their answer; beyond them no files are taken, beyond twice as many no stacks. */
 const mostWaiting = 128
+/** Frames of stacks that wait, about 16 bytes each; beyond them no stacks are taken. */
+const mostFrames = 1 << 20
 /** How long the end of a thread is waited for: a system call may hold it. */
 const endMs = 3_000
 
@@ -60,6 +62,9 @@ export class WorkerThread {
   readonly #descriptors = new Map<number, number>()
   /** Requests without an answer, and since when it said nothing while there were some. */
   #waiting = 0
+  /** Frames of each request of stacks that waits, oldest first, and their sum. */
+  readonly #framesOf: number[] = []
+  #frames = 0
   #silentSince = 0
   #isEnding = false
   #restartMs = 0
@@ -81,17 +86,22 @@ export class WorkerThread {
     if (!answered.has(request.kind)) return true
     if (this.#waiting === 0) this.#silentSince = performance.now()
     this.#waiting++
+    if (request.kind === 'stacks') {
+      const frames = framesIn(request)
+      this.#framesOf.push(frames)
+      this.#frames += frames
+    }
     return true
   }
 
   /** So much waits for an answer that files are not taken: they are asked about again. */
   get busy(): boolean {
-    return this.#waiting >= mostWaiting
+    return this.#waiting >= mostWaiting || this.#frames >= mostFrames / 2
   }
 
   /** So much waits that stacks should be told again later. */
   get overloaded(): boolean {
-    return this.#waiting >= 2 * mostWaiting
+    return this.#waiting >= 2 * mostWaiting || this.#frames >= mostFrames
   }
 
   /** What is wrong with it now; undefined: nothing. */
@@ -157,11 +167,14 @@ export class WorkerThread {
     })
     worker.unref()
     this.#waiting = 0
+    this.#frames = 0
+    this.#framesOf.length = 0
     this.#isEnding = false
     this.#startedMs = performance.now()
     worker.on('message', (answer: Answer) => {
       this.#silentSince = performance.now()
       if (answered.has(requestOf[answer.kind])) this.#waiting--
+      if (answer.kind === 'stacks') this.#frames -= this.#framesOf.shift() ?? 0
       if (answer.kind === 'table') {
         const fd = this.#descriptors.get(answer.id)
         this.#descriptors.delete(answer.id)
@@ -208,4 +221,11 @@ export class WorkerThread {
     for (const fd of this.#descriptors.values()) closeSync(fd)
     this.#descriptors.clear()
   }
+}
+
+function framesIn({ user, kernel }: Extract<Request, { kind: 'stacks' }>): number {
+  let frames = 0
+  for (const { spaces, inner } of user) frames += spaces.length + inner.spaces.length
+  for (const { addresses } of kernel) frames += addresses.length
+  return frames
 }

@@ -1,4 +1,4 @@
-// owns: ports, load
+// owns: processor
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { after, before, test } from 'node:test'

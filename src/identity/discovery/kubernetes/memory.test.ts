@@ -15,7 +15,7 @@ const podCount = soak ? 5_000 : 1_000
 const changeSeconds = soak ? 20 : 2
 const perSecond = 100
 const mostAddedBytes = 30 * 1024 * 1024
-const program = join(import.meta.dirname, '../../../test/helpers/kubernetes-follower.ts')
+const program = join(import.meta.dirname, '../../../../test/helpers/kubernetes-follower.ts')
 
 interface Memory {
   kept: number

@@ -16,7 +16,7 @@ import { fromPrometheus } from './from-prometheus.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'svc-convert-test-'))
 after(() => rmSync(directory, { recursive: true }))
-const fixtures = join(import.meta.dirname, '../../../test/fixtures/scrape-configs')
+const fixtures = join(import.meta.dirname, '../../../../test/fixtures/scrape-configs')
 
 function converted(text: string, env: Record<string, string> = {}) {
   const conversion = new Conversion('test')

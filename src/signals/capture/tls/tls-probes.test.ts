@@ -48,7 +48,7 @@ const returned = (name: (typeof tlsFunctions)[number]) => lab.calls('returned', 
 
 test('the functions are numbered as the kernel side has them', { skip }, () => {
   make()
-  const header = readFileSync(join(import.meta.dirname, '../../../bpf/include/tls-call.h'), 'utf8')
+  const header = readFileSync(join(import.meta.dirname, '../../../../bpf/include/tls-call.h'), 'utf8')
   const [, body] = /enum svc_tls_function \{([^}]*)\}/.exec(header)!
   const names = [...body!.matchAll(/svc_tls_function_(\w+),/g)].map(([, name]) => name!)
   const camel = (name: string) => name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())

@@ -20,7 +20,7 @@ interface Convention {
 }
 
 const [metricLines, attributeLines] = readFileSync(
-  join(import.meta.dirname, '../../test/fixtures/otel/host-metrics.txt'),
+  join(import.meta.dirname, '../../../../test/fixtures/otel/host-metrics.txt'),
   'utf8',
 )
   .replaceAll(/^#.*\n/gm, '')

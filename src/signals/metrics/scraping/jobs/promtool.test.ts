@@ -49,7 +49,7 @@ function check(texts: readonly string[]): { taken: number } {
 }
 
 test('promtool takes what is kept here as examples', { skip: withoutPrometheus }, () => {
-  const folder = join(import.meta.dirname, '../../../test/fixtures/scrape-configs')
+  const folder = join(import.meta.dirname, '../../../../../test/fixtures/scrape-configs')
   // Debian's Prometheus has no Kubernetes and is older than some keys.
   const texts = readdirSync(folder)
     .map(name => readFileSync(join(folder, name), 'utf8'))

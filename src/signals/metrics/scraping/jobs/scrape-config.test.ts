@@ -8,7 +8,7 @@ import { soak } from '../../../../../test/helpers/soak.ts'
 import { relabel } from '../relabel.ts'
 import type { ScrapeJob } from '../scrape-job.ts'
 
-const fixtures = join(import.meta.dirname, '../../../test/fixtures/scrape-configs')
+const fixtures = join(import.meta.dirname, '../../../../../test/fixtures/scrape-configs')
 
 function fixture(name: string): ScrapeJob[] {
   const { jobs, problems } = readScraping(readFileSync(join(fixtures, name), 'utf8'))

@@ -18,7 +18,7 @@ import { sampleKey } from '../sample-key.ts'
 import { type MappedSeries, mapFamily, staleMetrics } from './map-family.ts'
 import type { FamilyMetadata } from './mapped-family.ts'
 
-const folder = join(import.meta.dirname, '../../../test/fixtures/mapping')
+const folder = join(import.meta.dirname, '../../../../../test/fixtures/mapping')
 
 interface Input {
   readonly family: FamilyMetadata

@@ -28,7 +28,10 @@ function printedBack(page: string): string {
 }
 
 test('the page of the system metrics endpoint is itself', () => {
-  const golden = readFileSync(join(import.meta.dirname, '../../../test/golden/system-metrics.txt'), 'utf8')
+  const golden = readFileSync(
+    join(import.meta.dirname, '../../../../../test/golden/system-metrics.txt'),
+    'utf8',
+  )
   // It leaves out values that differ each time.
   const page = golden.replace(/^[^#].*[{}]$/gm, line =>
     line.endsWith('}') ? `${line} 1` : `${line}a="b"} 1`,
