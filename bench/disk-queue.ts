@@ -34,7 +34,7 @@ async function ours(round: number): Promise<void> {
       seq,
       items: 100,
       plainBytes: body.length,
-      lanes: 1,
+      orderKeys: 1,
       encoding: 'gzip',
       timeMs: Date.now(),
       body,

@@ -122,7 +122,7 @@ function ours(signal: 'traces' | 'logs'): Contender {
   )
   const out = {
     add: (from: typeof host, by: Scope, item: unknown) => void builder.add(from, by, item as never),
-    miss: () => {},
+    drop: () => {},
   }
   const span = new Span()
   const record = new LogRecord()

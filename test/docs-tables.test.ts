@@ -19,7 +19,7 @@ test('every reason by which the program drops items has its meaning and its hint
   const found = new Map<string, string>()
   const areas = /^src\/(pipeline|signals|program)\//
   for (const { file, text } of sources.filter(({ file }) => areas.test(file))) {
-    const calls = /[#.](?:drop|dropped|lose|lost|miss|refuse|giveUp)\((?:[\w.]+, )?'([a-z_]+)'/g
+    const calls = /[#.](?:drop|dropped|dropAtIntake|lose|lost|refuse|giveUp)\((?:[\w.]+, )?'([a-z_]+)'/g
     for (const [, reason] of text.matchAll(calls)) found.set(reason!, file)
   }
   assert.ok(found.size > 15, `${found.size} reasons were found`)

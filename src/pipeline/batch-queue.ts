@@ -20,7 +20,7 @@ export interface Entry {
 export type Dropped = (reason: DropReasonName, items: number) => void
 
 /**
- * Batches of one signal between the batcher and the senders, first in, first out. Two that share a lane are never
+ * Batches of one signal between the batcher and the senders, first in, first out. Two that share an order key are never
  * in flight together. A batch leaves by `settle`, or is dropped with a reason. Nothing here throws or blocks for long.
  */
 export interface BatchQueue {
@@ -64,7 +64,7 @@ export interface BatchQueue {
   shed(bytes: number): number
   push(batch: Batch): void
   /**
-   * The oldest waiting batch that may start: one that shares no lane with a batch in flight or with an older one
+   * The oldest waiting batch that may start: one that shares no order key with a batch in flight or with an older one
    * that waits. It is then in flight. Undefined if there is none now; if that changes without a
    * call by the owner, the queue calls the callback that it was created with.
    */

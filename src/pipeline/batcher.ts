@@ -14,15 +14,15 @@ export interface Intake<T> {
 /** Called with each item after all processing, whether it is sent or not. Must not throw. */
 export type Watcher<T> = (resource: Resource, item: T, scope: Scope) => void
 
-/** Output of a process. */
+/** Output of a processor. */
 export interface Sink<T> {
   add(resource: Resource, scope: Scope, item: T): void
   /** Counts dropped items, as receivers count them. */
-  miss(reason: string, items: number): void
+  drop(reason: DropReasonName, items: number): void
 }
 
 /** Processing of items before encoding. It may change them, and must not throw. */
-export interface Process<T> {
+export interface ItemProcessor<T> {
   run(resource: Resource, scope: Scope, item: T, out: Sink<T>): void
   /**
    * As `run`, for an item that recurs and whose numbers are unknown. Undefined if the result
@@ -30,7 +30,7 @@ export interface Process<T> {
    */
   prepare?(resource: Resource, scope: Scope, item: T, out: Sink<T>): Lasting | undefined
   /** Reason to drop an item of so many points this time; '' to pass it. */
-  again?(items: number): string
+  again?(items: number): DropReasonName | ''
 }
 
 /** Validity of a preparation. */
@@ -99,28 +99,28 @@ export class Batcher<T> implements Intake<T> {
   #limits: BatchLimits = { maxItems: 1, maxBytes: 0, timeoutMs: 0 }
   /** Reason why items are dropped immediately; '' while they are accepted. */
   #refusal: DropReasonName | '' = 'no_endpoint'
-  #process: Process<T> | undefined
+  #processor: ItemProcessor<T> | undefined
   /** Incremented at each change of the fields above, which invalidates earlier preparations. */
   #epoch = 0
-  readonly #missed: (items: number, reason: string) => void
+  readonly #droppedAtIntake: (items: number, reason: DropReasonName) => void
 
   constructor(options: BatcherOptions<T>) {
     this.#builder = options.builder
     this.#account = options.account
     this.#count = options.count
     this.#divide = options.divide ?? (() => undefined)
-    this.#missed = (items, reason) => this.#account.miss(reason, items)
+    this.#droppedAtIntake = (items, reason) => this.#account.dropAtIntake(reason, items)
     this.#out = options.out
     this.#parts = options.parts ?? (() => 1)
     this.#cut = () => this.cut()
     this.#wasCut = options.cut ?? (() => {})
     this.#show = {
       add: (resource, scope, item) => this.#notify(resource, scope, item),
-      miss: () => undefined,
+      drop: () => undefined,
     }
     this.#sink = {
       add: (resource, scope, item) => this.#take(resource, scope, item),
-      miss: (reason, items) => this.#account.miss(reason, items),
+      drop: (reason, items) => this.#account.dropAtIntake(reason, items),
     }
   }
 
@@ -146,9 +146,9 @@ export class Batcher<T> implements Intake<T> {
 
   add(resource: Resource, scope: Scope, item: T): void {
     if (this.#refusal !== '') {
-      this.#account.miss(this.#refusal, this.#count(item))
+      this.#account.dropAtIntake(this.#refusal, this.#count(item))
       if (this.#watchers.length > 0) this.#run(resource, scope, item, this.#show)
-    } else if (this.#process === undefined) this.#take(resource, scope, item)
+    } else if (this.#processor === undefined) this.#take(resource, scope, item)
     else this.#run(resource, scope, item, this.#sink)
   }
 
@@ -176,19 +176,19 @@ export class Batcher<T> implements Intake<T> {
   }
 
   /** Passes on the current batch; later items are processed and collected with these settings. */
-  accept(limits: BatchLimits, process?: Process<T>): void {
+  accept(limits: BatchLimits, processor?: ItemProcessor<T>): void {
     this.cut()
     const { maxBytes } = this.#limits
-    if (this.#refusal !== '' || process !== this.#process || limits.maxBytes < maxBytes) this.#epoch++
+    if (this.#refusal !== '' || processor !== this.#processor || limits.maxBytes < maxBytes) this.#epoch++
     this.#limits = limits
-    this.#process = process
+    this.#processor = processor
     this.#refusal = ''
   }
 
   /** Passes on the current batch; later items are dropped with the reason, and processed only for watchers. */
-  refuse(reason: DropReasonName, process?: Process<T>): void {
+  refuse(reason: DropReasonName, processor?: ItemProcessor<T>): void {
     this.cut()
-    this.#process = process
+    this.#processor = processor
     this.#refusal = reason
   }
 
@@ -204,7 +204,7 @@ export class Batcher<T> implements Intake<T> {
       add: (of, within, some) => {
         isWhole &&= this.#prepare(prepared, of, within, some)
       },
-      miss: (reason, items) => prepared.lose(reason, items),
+      drop: (reason, items) => prepared.drop(reason, items),
     }
     const lasting = this.#passOnce(resource, scope, item, out)
     if (lasting === undefined || !isWhole) return undefined
@@ -218,24 +218,24 @@ export class Batcher<T> implements Intake<T> {
     const own = prepared as Prepared
     if (own.epoch !== this.#epoch) return 'old'
     if (this.#refusal !== '') {
-      this.#account.miss(this.#refusal, own.points)
+      this.#account.dropAtIntake(this.#refusal, own.points)
       return 'sent'
     }
     if (own.isOld) return 'old'
     if (!own.fill(values, timeUs)) return 'unfit'
     if (own.asksAgain) {
-      const verdict = this.#process?.again?.(own.points) ?? ''
+      const verdict = this.#processor?.again?.(own.points) ?? ''
       if (verdict !== '') {
-        this.#account.miss(verdict, own.points)
+        this.#account.dropAtIntake(verdict, own.points)
         return 'sent'
       }
     }
-    const { parts, lost } = own
+    const { parts, dropped } = own
     for (let i = 0; i < parts.length; i++) {
       const { resource, scope, template, filled } = parts[i]!
       this.#gatherEncoded(resource, scope, filled!, template.points)
     }
-    if (lost.size > 0) lost.forEach(this.#missed)
+    if (dropped.size > 0) dropped.forEach(this.#droppedAtIntake)
     return 'sent'
   }
 
@@ -250,9 +250,9 @@ export class Batcher<T> implements Intake<T> {
   }
 
   #passOnce(resource: Resource, scope: Scope, item: T, out: Sink<T>): Lasting | undefined {
-    const process = this.#process
+    const processor = this.#processor
     try {
-      if (process !== undefined) return process.prepare?.(resource, scope, item, out)
+      if (processor !== undefined) return processor.prepare?.(resource, scope, item, out)
       out.add(resource, scope, item)
       return always
     } catch {
@@ -274,15 +274,15 @@ export class Batcher<T> implements Intake<T> {
   }
 
   #run(resource: Resource, scope: Scope, item: T, sink: Sink<T>): void {
-    if (this.#process === undefined) {
+    if (this.#processor === undefined) {
       sink.add(resource, scope, item)
       return
     }
     try {
-      this.#process.run(resource, scope, item, sink)
+      this.#processor.run(resource, scope, item, sink)
     } catch {
       // After a bug in a processor the item is dropped: it may not be fully processed, or redacted.
-      sink.miss('processor', this.#count(item))
+      sink.drop('processor', this.#count(item))
     }
   }
 
@@ -307,7 +307,7 @@ export class Batcher<T> implements Intake<T> {
     } catch {
       // An item that cannot be encoded must not stop the others; it has its own drop reason.
       builder.undo()
-      this.#account.miss('encode', this.#count(item))
+      this.#account.dropAtIntake('encode', this.#count(item))
       return
     }
     const added = builder.items - before
@@ -334,7 +334,7 @@ export class Batcher<T> implements Intake<T> {
       this.cut()
     } else {
       builder.undo()
-      this.#account.miss('too_large', items)
+      this.#account.dropAtIntake('too_large', items)
     }
   }
 
@@ -366,7 +366,7 @@ export class Batcher<T> implements Intake<T> {
       return
     }
     builder.undo()
-    if (halves === undefined) this.#account.miss('too_large', items)
+    if (halves === undefined) this.#account.dropAtIntake('too_large', items)
     else for (const half of halves) this.#gather(resource, scope, half)
   }
 }

@@ -26,7 +26,7 @@ export class Account {
   /** Rejected by the receiver in accepted batches (partial success). */
   rejected = 0
   /** Dropped items by reason. */
-  readonly dropped = new Map<string, number>()
+  readonly dropped = new Map<DropReasonName | SendFault, number>()
   /** `exported` by endpoint, the last used one at the end. */
   readonly exportedBy = new Map<string, number>()
   readonly #types = new Map<string, TypeCount>()
@@ -48,14 +48,14 @@ export class Account {
 
   /** Counts collected items that are lost. */
   drop(reason: DropReasonName | SendFault, items: number): void {
-    this.#lose(reason, items)
+    this.#countDropped(reason, items)
   }
 
   /** Counts items lost before they enter a batch: they are collected and dropped. `type`: their signal type, if known. */
-  miss(reason: string, items: number, type?: SignalTypeName): void {
+  dropAtIntake(reason: DropReasonName, items: number, type?: SignalTypeName): void {
     this.collected += items
     if (type !== undefined) this.typed(type).items += items
-    this.#lose(reason, items)
+    this.#countDropped(reason, items)
   }
 
   /** Counter of a type, for callers that know the type. There are few types, and all are kept. */
@@ -82,7 +82,7 @@ export class Account {
     return this.#droppedTotal
   }
 
-  #lose(reason: string, items: number): void {
+  #countDropped(reason: DropReasonName | SendFault, items: number): void {
     if (items === 0) return
     this.#droppedTotal += items
     this.dropped.set(reason, (this.dropped.get(reason) ?? 0) + items)

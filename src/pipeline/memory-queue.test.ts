@@ -128,13 +128,14 @@ test('what was dealt with in parts leaves by what was left of it', () => {
   assert.deepEqual([queue.items, drops], [0, ['15 shutdown']])
 })
 
-test('batches that share a lane are under way one after the other, in their order', () => {
+test('batches that share a orderKey are under way one after the other, in their order', () => {
   const { queue } = open(1e6)
-  const lanes = [0b0001, 0b0011, 0b0010, 0b0100, 0xffffffff, 0b1000]
-  for (const [i, lane] of lanes.entries()) queue.push(plainBatch('traces', i + 1, new Uint8Array(10), lane))
+  const orderKeys = [0b0001, 0b0011, 0b0010, 0b0100, 0xffffffff, 0b1000]
+  for (const [i, orderKey] of orderKeys.entries())
+    queue.push(plainBatch('traces', i + 1, new Uint8Array(10), orderKey))
   const first = queue.take()!
   const other = queue.take()!
-  // 2 waits for the lane of 1, 3 for the lane of 2, and all that follow 5 for everything.
+  // 2 waits for the order key of 1, 3 for the order key of 2, and all that follow 5 for everything.
   assert.deepEqual([first.batch.items, other.batch.items, queue.take()], [1, 4, undefined])
   queue.putBack(first)
   assert.equal(queue.take()!.batch.items, 1)

@@ -13,7 +13,7 @@ export interface QueueLimits {
 
 /** Memory of an entry without its body, in bytes, so that a flood of tiny batches is limited too. */
 const entryBytes = 256
-/** Maximum waiting batches checked for one with free lanes. */
+/** Maximum waiting batches checked for one with free order keys. */
 const maxLooks = 64
 
 /** Marks the slot of a removed entry. */
@@ -43,8 +43,8 @@ export class MemoryQueue implements BatchQueue {
   readonly #itemSize: ItemSize
   /** First batch dropped at shutdown. */
   #lostFrom = Number.POSITIVE_INFINITY
-  /** Lanes of batches in flight. */
-  #lanes = 0
+  /** Order keys of batches in flight. */
+  #orderKeys = 0
 
   constructor(signal: Signal, limits: QueueLimits, dropped: Dropped) {
     this.#itemSize = new ItemSize(signal)
@@ -133,7 +133,7 @@ export class MemoryQueue implements BatchQueue {
     const entry = this.#next()
     if (!entry) return undefined
     this.#sending.add(entry)
-    this.#lanes |= entry.batch.lanes
+    this.#orderKeys |= entry.batch.orderKeys
     entry.firstTriedAt ||= performance.now()
     entry.attempts++
     return entry
@@ -168,7 +168,7 @@ export class MemoryQueue implements BatchQueue {
     this.#waiting = []
     this.#head = 0
     this.#sending.clear()
-    this.#lanes = 0
+    this.#orderKeys = 0
     this.#items = 0
     this.#bytes = 0
     this.#dropped(reason, items)
@@ -180,19 +180,19 @@ export class MemoryQueue implements BatchQueue {
     return 0
   }
 
-  /** Removes the oldest batch with free lanes. */
+  /** Removes the oldest batch with free order keys. */
   #next(): Entry | undefined {
     const end = Math.min(this.#waiting.length, this.#head + maxLooks)
-    let taken = this.#lanes
+    let taken = this.#orderKeys
     for (let at = this.#head; at < end; at++) {
       const entry = this.#waiting[at]!
-      const { lanes } = entry.batch
-      if ((lanes & taken) === 0) {
+      const { orderKeys } = entry.batch
+      if ((orderKeys & taken) === 0) {
         if (at === this.#head) return this.#shift()
         this.#waiting.splice(at, 1)
         return entry
       }
-      taken |= lanes
+      taken |= orderKeys
     }
     return undefined
   }
@@ -200,8 +200,8 @@ export class MemoryQueue implements BatchQueue {
   /** Marks a batch as no longer in flight; false if it was not. */
   #end(entry: Entry): boolean {
     if (!this.#sending.delete(entry)) return false
-    this.#lanes = 0
-    for (const { batch } of this.#sending) this.#lanes |= batch.lanes
+    this.#orderKeys = 0
+    for (const { batch } of this.#sending) this.#orderKeys |= batch.orderKeys
     return true
   }
 

@@ -17,12 +17,12 @@ import { profileEncoding } from './exporters/otlp/encode-profile.ts'
 import { traceEncoding } from './exporters/otlp/encode-trace.ts'
 import { RequestBuilder } from './exporters/otlp/request.ts'
 import { otlpGrpc } from './exporters/otlp-grpc.ts'
-import { type LaneSettings, Pipeline, type PipelineSettings } from './pipeline.ts'
+import { Pipeline, type PipelineSettings, type SignalQueueSettings } from './pipeline.ts'
 
 const host = resource({ 'host.name': 'test' })
 const scope = { name: 'svc', version: '1' }
 
-interface Options extends Partial<Omit<LaneSettings, 'sender'>> {
+interface Options extends Partial<Omit<SignalQueueSettings, 'sender'>> {
   readonly timeoutMs?: number
   readonly retry?: Partial<PipelineSettings['retry']>
 }
@@ -42,7 +42,7 @@ function settingsFor(endpoint: string | undefined, options: Options = {}): Pipel
           tls: { caFile: '', certFile: '', keyFile: '', serverName: '', insecureSkipVerify: false },
           version: '0',
         })
-  const lane = {
+  const queue = {
     sender,
     batchItems: 100,
     batchBytes: 3.75 * 1024 * 1024,
@@ -54,7 +54,7 @@ function settingsFor(endpoint: string | undefined, options: Options = {}): Pipel
     ...overrides,
   }
   return {
-    lanes: { traces: lane, metrics: lane, logs: lane, profiles: lane },
+    queues: { traces: queue, metrics: queue, logs: queue, profiles: queue },
     retry: { initialMs: 5, maxMs: 50, multiplier: 2, jitter: 0.2, maxElapsedMs: 0, ...retry },
     onAuthError: 'park',
   }
@@ -302,7 +302,7 @@ test('a compressor that never answers holds up no end, and what it holds is sent
     [0, 0],
     [60_000, 250],
   ] as const) {
-    const pipeline = open(t, receiver.endpoint, { pack: () => new Promise(() => {}) })
+    const pipeline = open(t, receiver.endpoint, { compress: () => new Promise(() => {}) })
     addSpans(pipeline, 250)
     assert.equal((await pipeline.flush(1)).left.traces, 250)
     const began = performance.now()
@@ -406,8 +406,14 @@ test('what is asked of the sending is counted', async t => {
   assert.ok(pipeline.state('traces').queuedBatches === 3)
   await until(pipeline, () => pipeline.state('traces').oldestMs >= 1)
   await until(pipeline, () => pipeline.state('traces').queued === 0)
-  const { requests, failedRequests, retries, queuedBatches, oldestMs, requestsUnderWay } =
-    pipeline.state('traces')
+  const {
+    requests,
+    failedRequests,
+    retries,
+    queuedBatches,
+    oldestMs,
+    requestsInFlight: requestsUnderWay,
+  } = pipeline.state('traces')
   assert.deepEqual([requests, failedRequests, retries], [5, 2, 2])
   assert.deepEqual([queuedBatches, oldestMs, requestsUnderWay], [0, 0, 0])
 })
@@ -447,7 +453,7 @@ test('a change after the end changes nothing, and closes what it brought', async
   assert.deepEqual([...pipeline.state('traces').dropped], [['shutdown', 5]])
   assert.equal(pipeline.state('traces').destination?.endpoint, first.endpoint)
   const batch = plainBatch('traces', 1, new Uint8Array(0))
-  const { sender } = settings.lanes.traces
+  const { sender } = settings.queues.traces
   await assert.rejects(sender!.send(batch, new AbortController().signal), /closed/)
 })
 

@@ -8,12 +8,12 @@ import { bySignal, type Signal, signals } from '../foundation/model/signal.ts'
 import type { SignalTypeName } from '../foundation/model/signal-types.ts'
 import type { Span } from '../foundation/model/span.ts'
 import type { BatchQueue, Dropped } from './batch-queue.ts'
-import type { Builder, Intake, Process, Watcher } from './batcher.ts'
-import { Lane, type LaneSettings, type LaneState } from './lane.ts'
+import type { Builder, Intake, ItemProcessor, Watcher } from './batcher.ts'
+import type { RetryOptions } from './destination-state.ts'
 import { type Ledger, openLedger } from './ledger.ts'
 import { MemoryQueue } from './memory-queue.ts'
-import type { RetryOptions } from './outlet.ts'
 import type { ExportRequest, Halve, SendSettings } from './send-loop.ts'
+import { SignalQueue, type SignalQueueSettings, type SignalQueueState } from './signal-queue.ts'
 import { TypedIntake, TypedPrepared, type TypeOf } from './typed-intake.ts'
 
 /** Item type of each signal. */
@@ -28,18 +28,18 @@ export interface Items {
  * Settings that may change at run time. A sender belongs to the pipeline, which closes it when it is no longer used.
  */
 export interface PipelineSettings {
-  readonly lanes: Readonly<Record<Signal, LaneSettings>>
+  readonly queues: Readonly<Record<Signal, SignalQueueSettings>>
   /** Processing of items before encoding. */
-  readonly processes?: { readonly [S in Signal]?: Process<Items[S]> | undefined }
+  readonly chains?: { readonly [S in Signal]?: ItemProcessor<Items[S]> | undefined }
   readonly retry: RetryOptions
   readonly onAuthError: 'park' | 'drop'
 }
 
 /** Queues that survive the process. */
 export interface DurableQueues {
-  open(signal: Signal, settings: LaneSettings, dropped: Dropped, ready: () => void): BatchQueue
+  open(signal: Signal, settings: SignalQueueSettings, dropped: Dropped, ready: () => void): BatchQueue
   /** Sets the limits of a queue that was opened here. */
-  limit(queue: BatchQueue, settings: LaneSettings): void
+  limit(queue: BatchQueue, settings: SignalQueueSettings): void
   /** Called when all its queues are closed. */
   close(): Promise<void>
 }
@@ -55,7 +55,7 @@ export interface PipelineOptions {
   readonly observe?: (request: ExportRequest) => void
 }
 
-export type { LaneSettings, LaneState }
+export type { SignalQueueSettings, SignalQueueState }
 
 /** Result of draining, by signal. */
 export interface DrainResult {
@@ -74,23 +74,23 @@ export interface FlushResult {
   readonly left: Record<Signal, number>
 }
 
-/** Batches, queues and sends the four signals, each on its own lane, and keeps the balance of all items. */
+/** Batches, queues and sends the four signals, each in its own queue, and keeps the balance of all items. */
 export class Pipeline {
   readonly ledger: Ledger = openLedger()
-  readonly #lanes: { readonly [S in Signal]: Lane<Items[S]> }
+  readonly #queues: { readonly [S in Signal]: SignalQueue<Items[S]> }
   readonly #log: Logger
-  readonly #queues: DurableQueues | undefined
+  readonly #durable: DurableQueues | undefined
   #senders: ReadonlySet<Sender>
   #draining: Promise<DrainResult> | undefined
 
   constructor(options: PipelineOptions) {
     const { settings, queues } = options
-    const lane = <S extends Signal>(
+    const open = <S extends Signal>(
       signal: S,
       count: (item: Items[S]) => number,
       divide?: (item: Items[S]) => readonly [Items[S], Items[S]] | undefined,
-    ): Lane<Items[S]> =>
-      new Lane<Items[S]>(
+    ): SignalQueue<Items[S]> =>
+      new SignalQueue<Items[S]>(
         {
           ...options,
           signal,
@@ -99,7 +99,7 @@ export class Pipeline {
           count,
           divide,
           queue: (dropped, ready) => {
-            const own = settings.lanes[signal]
+            const own = settings.queues[signal]
             return (
               queues?.open(signal, own, dropped, ready) ?? new MemoryQueue(signal, memoryLimits(own), dropped)
             )
@@ -109,18 +109,18 @@ export class Pipeline {
             else queues?.limit(queue, own)
           },
         },
-        settings.lanes[signal],
+        settings.queues[signal],
         sendSettings(settings, signal),
-        settings.processes?.[signal] as Process<Items[S]> | undefined,
+        settings.chains?.[signal] as ItemProcessor<Items[S]> | undefined,
       )
-    this.#lanes = {
-      traces: lane('traces', () => 1),
-      metrics: lane('metrics', metric => metric.points.length, halves),
-      logs: lane('logs', () => 1),
-      profiles: lane('profiles', () => 1),
+    this.#queues = {
+      traces: open('traces', () => 1),
+      metrics: open('metrics', metric => metric.points.length, halves),
+      logs: open('logs', () => 1),
+      profiles: open('profiles', () => 1),
     }
     this.#log = options.log
-    this.#queues = queues
+    this.#durable = queues
     this.#senders = sendersOf(settings)
   }
 
@@ -129,13 +129,13 @@ export class Pipeline {
    * which items are counted; the tracer counts spans itself, as some wait before the pipeline.
    */
   intake<S extends Signal>(signal: S, type?: TypeOf<Items[S]>): Intake<Items[S]> {
-    const { intake } = this.#lanes[signal]
+    const { intake } = this.#queues[signal]
     return type === undefined ? intake : new TypedIntake(intake, this.ledger[signal], type)
   }
 
   /** Intake of metrics of a type that recur with other numbers, valid for the life of the pipeline. */
   prepared(type: SignalTypeName): PreparedIntake {
-    return new TypedPrepared(this.#lanes.metrics.prepared, this.ledger.metrics, type)
+    return new TypedPrepared(this.#queues.metrics.prepared, this.ledger.metrics, type)
   }
 
   /**
@@ -143,21 +143,21 @@ export class Pipeline {
    * until the returned function is called. Prepared metrics must then come whole, which costs CPU.
    */
   watch<S extends Signal>(signal: S, watcher: Watcher<Items[S]>): () => void {
-    return this.#lanes[signal].watch(watcher)
+    return this.#queues[signal].watch(watcher)
   }
 
-  state(signal: Signal): LaneState {
-    return this.#lanes[signal].state
+  state(signal: Signal): SignalQueueState {
+    return this.#queues[signal].state
   }
 
   /** Frees about so many bytes of memory of all queues; returns how many. See `BatchQueue`. */
   shed(bytes: number): number {
     let held = 0
-    for (const signal of signals) held += this.#lanes[signal].queuedMemory
+    for (const signal of signals) held += this.#queues[signal].queuedMemory
     let freed = 0
     for (const signal of signals) {
-      const lane = this.#lanes[signal]
-      if (held > 0) freed += lane.shed((bytes * lane.queuedMemory) / held)
+      const queue = this.#queues[signal]
+      if (held > 0) freed += queue.shed((bytes * queue.queuedMemory) / held)
     }
     return freed
   }
@@ -165,7 +165,7 @@ export class Pipeline {
   /** Bytes of memory of all queues. */
   get queuedMemory(): number {
     let bytes = 0
-    for (const signal of signals) bytes += this.#lanes[signal].queuedMemory
+    for (const signal of signals) bytes += this.#queues[signal].queuedMemory
     return bytes
   }
 
@@ -176,7 +176,7 @@ export class Pipeline {
    * pipeline ends before. Neither cuts nor hurries batches.
    */
   secured(signal: Signal): Promise<void> {
-    return this.#lanes[signal].secured()
+    return this.#queues[signal].secured()
   }
 
   /**
@@ -184,7 +184,7 @@ export class Pipeline {
    * disk the signals share one limit, and the one with the most data drops its oldest.
    */
   fill(signal: Signal): number {
-    return this.#lanes[signal].fill
+    return this.#queues[signal].fill
   }
 
   /**
@@ -208,7 +208,7 @@ export class Pipeline {
 
   /** Sends all current items, unbatched ones included, and resolves when they are gone or time is up. */
   async flush(timeoutMs: number): Promise<FlushResult> {
-    const results = await each(signal => this.#lanes[signal].flush(timeoutMs))
+    const results = await each(signal => this.#queues[signal].flush(timeoutMs))
     return {
       acknowledged: bySignal(signal => results[signal].acknowledged),
       left: bySignal(signal => results[signal].left),
@@ -230,13 +230,13 @@ export class Pipeline {
   }
 
   #change<S extends Signal>(signal: S, settings: PipelineSettings): void {
-    const process = settings.processes?.[signal] as Process<Items[S]> | undefined
-    this.#lanes[signal].change(settings.lanes[signal], sendSettings(settings, signal), process)
+    const processor = settings.chains?.[signal] as ItemProcessor<Items[S]> | undefined
+    this.#queues[signal].change(settings.queues[signal], sendSettings(settings, signal), processor)
   }
 
   async #drain(timeoutMs: number): Promise<DrainResult> {
-    const ends = await each(signal => this.#lanes[signal].drain(timeoutMs))
-    await this.#queues?.close()
+    const ends = await each(signal => this.#queues[signal].drain(timeoutMs))
+    await this.#durable?.close()
     await Promise.allSettled([...this.#senders].map(sender => sender.close()))
     return {
       exported: bySignal(signal => ends[signal].exported),
@@ -265,15 +265,15 @@ async function each<V>(of: (signal: Signal) => Promise<V>): Promise<Record<Signa
   return { traces, metrics, logs, profiles }
 }
 
-function sendersOf({ lanes }: PipelineSettings): ReadonlySet<Sender> {
-  return new Set(signals.map(signal => lanes[signal].sender).filter(sender => sender !== undefined))
+function sendersOf({ queues }: PipelineSettings): ReadonlySet<Sender> {
+  return new Set(signals.map(signal => queues[signal].sender).filter(sender => sender !== undefined))
 }
 
-function memoryLimits({ queueBytes, maxAgeMs }: LaneSettings) {
+function memoryLimits({ queueBytes, maxAgeMs }: SignalQueueSettings) {
   return { limitBytes: queueBytes, maxAgeMs }
 }
 
-function sendSettings({ lanes, retry, onAuthError }: PipelineSettings, signal: Signal): SendSettings {
-  const { sender, concurrency } = lanes[signal]
+function sendSettings({ queues, retry, onAuthError }: PipelineSettings, signal: Signal): SendSettings {
+  const { sender, concurrency } = queues[signal]
   return { sender, concurrency, retry, onAuthError }
 }

@@ -1,3 +1,4 @@
+import type { DropReasonName } from '../foundation/model/drop-reasons.ts'
 import type { MetricTemplate, PreparedMetric } from '../foundation/model/prepared-metric.ts'
 import type { Resource, Scope } from '../foundation/model/resource.ts'
 
@@ -13,12 +14,12 @@ export interface PreparedPart {
 const spread = 0.2
 
 /** Shared empty map: nearly all lose nothing. */
-const nothing: ReadonlyMap<string, number> = new Map()
+const nothing: ReadonlyMap<DropReasonName, number> = new Map()
 
 /** A processed item, with the data that its intake needs to send it. */
 export class Prepared implements PreparedMetric {
   readonly parts: PreparedPart[] = []
-  lost: ReadonlyMap<string, number> = nothing
+  dropped: ReadonlyMap<DropReasonName, number> = nothing
   /** Points of the item, lost ones included. */
   readonly points: number
   /** State of the intake for which it was prepared. */
@@ -33,8 +34,8 @@ export class Prepared implements PreparedMetric {
     this.epoch = epoch
   }
 
-  lose(reason: string, points: number): void {
-    this.lost = new Map([...this.lost, [reason, (this.lost.get(reason) ?? 0) + points]])
+  drop(reason: DropReasonName, points: number): void {
+    this.dropped = new Map([...this.dropped, [reason, (this.dropped.get(reason) ?? 0) + points]])
   }
 
   /** Sets the validity to about so many milliseconds. */

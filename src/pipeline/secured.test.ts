@@ -23,9 +23,9 @@ import { signalDirectory } from './disk/disk-layout.ts'
 import type { Files } from './disk/log.ts'
 import { openSegmentLog } from './disk/segment-log.ts'
 import { usualItemBytes } from './item-size.ts'
-import { Lane, type LaneSettings } from './lane.ts'
 import { Account } from './ledger.ts'
 import { MemoryQueue } from './memory-queue.ts'
+import { SignalQueue, type SignalQueueSettings } from './signal-queue.ts'
 
 const host = resource({ 'host.name': 'test' })
 const scope = { name: 'svc', version: '1' }
@@ -36,8 +36,8 @@ const idsOf = ({ body }: Pick<Batch, 'body'>): number[] => Buffer.from(body).toS
 
 function batchOf(ids: readonly number[]): Batch {
   const body = Buffer.from(ids.join(' '))
-  const lanes = (ids[0] ?? 0) % 5 === 0 ? 0xffffffff : 1 << ((ids[0] ?? 0) % 32)
-  return { signal: 'logs', items: ids.length, body, encoding: 'identity', plainBytes: body.length, lanes }
+  const orderKeys = (ids[0] ?? 0) % 5 === 0 ? 0xffffffff : 1 << ((ids[0] ?? 0) % 32)
+  return { signal: 'logs', items: ids.length, body, encoding: 'identity', plainBytes: body.length, orderKeys }
 }
 
 /** Requests that hold numbers as text. The parts of one do not keep their order, as with resources. */
@@ -139,19 +139,19 @@ interface Wait {
 
 type OpenQueue = (dropped: Dropped, ready: () => void) => BatchQueue
 
-/** A lane under test, with every item and every promise that it made. */
+/** A queue under test, with every item and every promise that it made. */
 class Run {
   readonly account = new Account()
   readonly receiver = new Receiver()
   readonly waits: Wait[] = []
   readonly packs: (() => void)[] = []
-  readonly lane: Lane<number>
+  readonly queue: SignalQueue<number>
   added = 0
   packing = false
   secured: (items: number) => void = () => {}
-  readonly #base: LaneSettings
+  readonly #base: SignalQueueSettings
 
-  constructor(queue: OpenQueue, settings: Partial<LaneSettings> = {}) {
+  constructor(queue: OpenQueue, settings: Partial<SignalQueueSettings> = {}) {
     this.#base = {
       sender: this.receiver,
       batchItems: 4,
@@ -161,10 +161,10 @@ class Run {
       queueBytes: 4000,
       maxAgeMs: 0,
       concurrency: 3,
-      pack: batch => this.#pack(batch),
+      compress: batch => this.#pack(batch),
       ...settings,
     }
-    this.lane = new Lane<number>(
+    this.queue = new SignalQueue<number>(
       {
         signal: 'logs',
         account: this.account,
@@ -188,13 +188,13 @@ class Run {
   }
 
   add(count: number): void {
-    for (let i = 0; i < count; i++) this.lane.intake.add(host, scope, ++this.added)
+    for (let i = 0; i < count; i++) this.queue.intake.add(host, scope, ++this.added)
   }
 
   ask(): Wait {
     const wait: Wait = { items: this.added, state: 'waiting' }
     this.waits.push(wait)
-    this.lane.secured().then(
+    this.queue.secured().then(
       () => {
         wait.state = 'secured'
         this.secured(wait.items)
@@ -206,13 +206,13 @@ class Run {
     return wait
   }
 
-  change(settings: Partial<LaneSettings>): void {
+  change(settings: Partial<SignalQueueSettings>): void {
     const all = { ...this.#base, ...settings }
-    this.lane.change(all, this.#send(all.sender), undefined)
+    this.queue.change(all, this.#send(all.sender), undefined)
   }
 
   get queued(): number {
-    return this.lane.state.queued
+    return this.queue.state.queued
   }
 
   #send(sender: Sender | undefined) {
@@ -309,7 +309,7 @@ test('in memory what is secured is never sent again, and once nothing is left no
         }
         if (end) {
           const before = run.queued
-          await run.lane.drain(0)
+          await run.queue.drain(0)
           await turn()
           for (const { items, state } of run.waits) {
             assert.notEqual(state, 'waiting')
@@ -317,7 +317,7 @@ test('in memory what is secured is never sent again, and once nothing is left no
           }
         } else await finish(run)
         assert.deepEqual(again, [])
-        await run.lane.drain(0)
+        await run.queue.drain(0)
       },
     ),
     { numRuns: soak ? 500 : 40 },
@@ -379,7 +379,7 @@ async function liveOnDisk(root: string, seed: number): Promise<number> {
   const last = run.ask()
   // Without a receiver: the disk is enough.
   await until(() => last.state === 'secured', `seed ${seed}: the disk has it`)
-  await run.lane.drain(0)
+  await run.queue.drain(0)
   for (const { state } of run.waits) assert.equal(state, 'secured', `seed ${seed}`)
   assert.deepEqual([faults, run.account.droppedTotal], [[], 0], `seed ${seed}`)
   await store.close()
@@ -396,12 +396,12 @@ test('on disk what is secured outlives a loss of power, also where writing and s
   t.diagnostic(`${promises} promises, held in ${promises * 3} losses of power`)
 })
 
-async function memoryRun(t: TestContext, settings: Partial<LaneSettings> = {}): Promise<Run> {
+async function memoryRun(t: TestContext, settings: Partial<SignalQueueSettings> = {}): Promise<Run> {
   const run = new Run(
     dropped => new MemoryQueue('traces', { limitBytes: settings.queueBytes ?? 4000, maxAgeMs: 0 }, dropped),
     settings,
   )
-  t.after(() => run.lane.drain(0))
+  t.after(() => run.queue.drain(0))
   return run
 }
 
@@ -409,16 +409,16 @@ test('what nobody takes is refused at the end, what was refused before holds up 
   const run = await memoryRun(t)
   run.change({ sender: undefined })
   run.add(10)
-  await run.lane.secured()
+  await run.queue.secured()
   run.change({})
   run.add(3)
   const wait = run.ask()
   await turn(20)
   assert.equal(wait.state, 'waiting')
-  await run.lane.drain(0)
+  await run.queue.drain(0)
   await turn()
   assert.equal(wait.state, 'refused')
-  await assert.rejects(run.lane.secured(), /cannot secure logs: the pipeline stopped/)
+  await assert.rejects(run.queue.secured(), /cannot secure logs: the pipeline stopped/)
 })
 
 test('after an end that kept all it is secured, and what comes then is not', async t => {
@@ -426,12 +426,12 @@ test('after an end that kept all it is secured, and what comes then is not', asy
   const run = new Run((dropped, ready) => store.queue({ signal: 'logs', memoryBytes: 1e6, dropped, ready }))
   run.add(10)
   const wait = run.ask()
-  assert.equal((await run.lane.drain(0)).kept, 10)
+  assert.equal((await run.queue.drain(0)).kept, 10)
   await turn()
   assert.equal(wait.state, 'secured')
-  await run.lane.secured()
+  await run.queue.secured()
   run.add(1)
-  await assert.rejects(run.lane.secured(), /the pipeline stopped/)
+  await assert.rejects(run.queue.secured(), /the pipeline stopped/)
   await store.close()
 })
 
@@ -441,7 +441,7 @@ test('without a receiver records on a real disk are secured, and the next proces
   const run = new Run((dropped, ready) => store.queue({ signal: 'logs', memoryBytes: 1e6, dropped, ready }))
   for (let round = 1; round <= 5; round++) {
     run.add(7)
-    await run.lane.secured()
+    await run.queue.secured()
     const copy = queueDirectory(t)
     cpSync(directory, copy, { recursive: true })
     const next = openStore(copy).store
@@ -449,7 +449,7 @@ test('without a receiver records on a real disk are secured, and the next proces
     assert.equal(queue.recoveredItems, round * 7)
     await next.close()
   }
-  await run.lane.drain(0)
+  await run.queue.drain(0)
   await store.close()
 })
 
@@ -458,39 +458,39 @@ test('what another signal drives from the disk is waited for no longer', async t
   const run = new Run((dropped, ready) => store.queue({ signal: 'logs', memoryBytes: 1e6, dropped, ready }))
   const traces = store.queue({ signal: 'traces', memoryBytes: 1, dropped: () => {}, ready: () => {} })
   run.add(8)
-  await until(() => run.lane.state.queuedBatches === 2, 'both are in the queue')
+  await until(() => run.queue.state.queuedBatches === 2, 'both are in the queue')
   run.change({ sender: undefined })
   const gone = new SendError('', { type: 'unavailable', retryable: true })
   for (let request = run.receiver.takeRequest(0); request; request = run.receiver.takeRequest(0))
     request.fail(gone)
   const wait = run.ask()
-  await until(() => run.lane.state.requestsUnderWay === 0, 'nothing is under way')
+  await until(() => run.queue.state.requestsInFlight === 0, 'nothing is under way')
   assert.equal(wait.state, 'waiting')
   store.limit({ maxBytes: 1, fsyncMs: 1e6 })
   await until(() => wait.state === 'secured', 'it is')
   assert.deepEqual([...run.account.dropped], [['queue_full', 8]])
   assert.equal(traces.fill, 0)
-  await run.lane.drain(0)
+  await run.queue.drain(0)
   await store.close()
 })
 
 test('how full a signal is counts all that waits, in memory and on disk', async t => {
   const run = await memoryRun(t, { queueBytes: 10_000, batchTimeoutMs: 60_000 })
-  assert.equal(run.lane.fill, 0)
+  assert.equal(run.queue.fill, 0)
   run.add(2)
-  assert.equal(run.lane.fill, 20 / 10_000)
+  assert.equal(run.queue.fill, 20 / 10_000)
   let before = 0
   for (let i = 0; i < 10; i++) {
     run.add(4)
     await turn()
-    assert.ok(run.lane.fill > before)
-    before = run.lane.fill
+    assert.ok(run.queue.fill > before)
+    before = run.queue.fill
   }
   run.add(1000)
-  assert.ok(run.lane.fill > 0.9 && run.lane.fill <= 1, `${run.lane.fill}`)
+  assert.ok(run.queue.fill > 0.9 && run.queue.fill <= 1, `${run.queue.fill}`)
   run.receiver.serve()
-  await run.lane.flush(10_000)
-  assert.equal(run.lane.fill, 0)
+  await run.queue.flush(10_000)
+  assert.equal(run.queue.fill, 0)
 })
 
 test('on disk a signal is full when it is its own batches that would give way', async t => {

@@ -4,7 +4,7 @@ import { createLogger } from '../foundation/lib/logger.ts'
 import type { Sender } from '../foundation/model/batch.ts'
 import { LogRecord } from '../foundation/model/log.ts'
 import { resource } from '../foundation/model/resource.ts'
-import type { Process } from './batcher.ts'
+import type { ItemProcessor } from './batcher.ts'
 import { logEncoding } from './exporters/otlp/encode-log.ts'
 import { metricEncoding } from './exporters/otlp/encode-metric.ts'
 import { profileEncoding } from './exporters/otlp/encode-profile.ts'
@@ -17,11 +17,11 @@ const shown = resource({ 'host.name': 'shown' })
 const scope = { name: 'svc', version: '1' }
 
 /** Hides secrets, moves records to another resource and drops noise; of what it cannot read it throws. */
-const process: Process<LogRecord> = {
+const process: ItemProcessor<LogRecord> = {
   run(_resource, of, record, out) {
     if (record.body === 'broken') throw new Error('it cannot be read')
     if (record.body === 'noise') {
-      out.miss('limit', 1)
+      out.drop('transform', 1)
       return
     }
     record.body = record.body.replace('secret', '***')
@@ -37,7 +37,7 @@ const takesAll: Sender = {
 }
 
 function settingsFor(sender: Sender | undefined): PipelineSettings {
-  const lane = {
+  const queue = {
     sender,
     batchItems: 1,
     batchBytes: 1 << 20,
@@ -48,10 +48,10 @@ function settingsFor(sender: Sender | undefined): PipelineSettings {
     concurrency: 1,
   }
   return {
-    lanes: { traces: lane, metrics: lane, logs: lane, profiles: lane },
+    queues: { traces: queue, metrics: queue, logs: queue, profiles: queue },
     retry: { initialMs: 5, maxMs: 50, multiplier: 2, jitter: 0.2, maxElapsedMs: 0 },
     onAuthError: 'park',
-    processes: { logs: process },
+    chains: { logs: process },
   }
 }
 

@@ -306,7 +306,7 @@ test('two flushes at once both have true counts, of what they found and of what 
 /** Divides as requests are divided: in two of about the same number of items. */
 const halve = async (batch: Batch) => {
   const first = batch.items >> 1
-  const part = (items: number) => plainBatch('traces', items, new Uint8Array(items * 10), batch.lanes)
+  const part = (items: number) => plainBatch('traces', items, new Uint8Array(items * 10), batch.orderKeys)
   return [part(first), part(batch.items - first)] as const
 }
 

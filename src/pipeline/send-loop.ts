@@ -10,8 +10,8 @@ import {
 import type { DropReasonName } from '../foundation/model/drop-reasons.ts'
 import type { Signal } from '../foundation/model/signal.ts'
 import type { BatchQueue, Entry } from './batch-queue.ts'
+import { type Destination, DestinationState, type RetryOptions } from './destination-state.ts'
 import type { Account } from './ledger.ts'
-import { type Destination, Outlet, type RetryOptions } from './outlet.ts'
 
 /** A finished export request. `errorType` is '' if the receiver accepted the batch. */
 export interface ExportRequest {
@@ -101,7 +101,7 @@ export class SendLoop {
   readonly #flushes = new Set<Flush>()
   readonly #divisions = new WeakMap<Entry, Divisions>()
   #settings: SendSettings
-  #outlet: Outlet | undefined
+  #destination: DestinationState | undefined
   /** Requests in flight, those of former senders included. */
   #underWay = 0
   #timer: NodeJS.Timeout | undefined
@@ -117,49 +117,51 @@ export class SendLoop {
 
   /** Undefined without a sender. */
   get destination(): Destination | undefined {
-    return this.#outlet?.destination
+    return this.#destination?.destination
   }
 
   /** Known size limit of the receiver, in bytes before compression; infinite if unknown. */
   get limitBytes(): number {
-    return this.#outlet?.limitBytes ?? Number.POSITIVE_INFINITY
+    return this.#destination?.limitBytes ?? Number.POSITIVE_INFINITY
   }
 
   /** Remaining wait for a receiver that does not support this signal, in milliseconds. */
   get unknownMs(): number {
-    return this.#outlet?.unknownMs ?? 0
+    return this.#destination?.unknownMs ?? 0
   }
 
   /** Whether the last request failed and will be retried. */
   get failing(): boolean {
-    return this.#outlet === undefined || this.#outlet.failingSince > 0 || this.#outlet.unknownMs > 0
+    return (
+      this.#destination === undefined || this.#destination.failingSince > 0 || this.#destination.unknownMs > 0
+    )
   }
 
   /** Applies new settings. A `pump` must follow. */
   change(settings: SendSettings): void {
     const { sender, retry } = settings
     this.#settings = settings
-    const outlet = this.#outlet
-    if (outlet && outlet.sender === sender) {
-      outlet.retryBy(retry)
+    const destination = this.#destination
+    if (destination && destination.sender === sender) {
+      destination.retryBy(retry)
       return
     }
-    this.#outlet = sender && new Outlet(sender, retry, this.#options.log)
+    this.#destination = sender && new DestinationState(sender, retry, this.#options.log)
     if (sender) this.#options.account.deliver(sender.endpoint, 0)
   }
 
   /** Starts all possible requests. Must be called after each change of the queue. */
   pump(): void {
-    const outlet = this.#outlet
+    const destination = this.#destination
     const { queue, log } = this.#options
-    if (outlet) {
-      while (this.#mayStart(outlet)) {
+    if (destination) {
+      while (this.#mayStart(destination)) {
         const entry = queue.take()
         if (!entry) break
         this.#underWay++
-        outlet.underWay++
+        destination.inFlight++
         if (entry.attempts > 1) this.counts.retries++
-        this.#send(outlet, entry).catch(error => log.error('cannot report an export request', { error }))
+        this.#send(destination, entry).catch(error => log.error('cannot report an export request', { error }))
       }
     } else if (this.#underWay === 0 && !this.#stop.signal.aborted && !queue.durable)
       queue.clear('no_endpoint')
@@ -192,7 +194,7 @@ export class SendLoop {
       }
       this.#flushes.add(flush)
       stop?.addEventListener('abort', flush.done)
-      this.#outlet?.hurry()
+      this.#destination?.hurry()
       this.pump()
       if (stop?.aborted) flush.done()
     })
@@ -213,10 +215,10 @@ export class SendLoop {
     })
   }
 
-  #mayStart(outlet: Outlet): boolean {
-    const most = outlet.probing ? 1 : this.#settings.concurrency
-    if (this.#stop.signal.aborted || outlet.underWay >= most) return false
-    const wait = outlet.waitMs
+  #mayStart(destination: DestinationState): boolean {
+    const most = destination.probing ? 1 : this.#settings.concurrency
+    if (this.#stop.signal.aborted || destination.inFlight >= most) return false
+    const wait = destination.waitMs
     if (wait <= 0) return true
     clearTimeout(this.#timer)
     this.#timer = setTimeout(() => this.pump(), Math.ceil(wait))
@@ -224,54 +226,54 @@ export class SendLoop {
   }
 
   /** Sends a batch, or the rest of it, until it is settled or must wait. */
-  async #send(outlet: Outlet, entry: Entry): Promise<void> {
+  async #send(destination: DestinationState, entry: Entry): Promise<void> {
     try {
-      while (await this.#sendPart(outlet, entry));
+      while (await this.#sendPart(destination, entry));
     } finally {
       this.#underWay--
-      outlet.underWay--
+      destination.inFlight--
       if (this.#underWay === 0) this.#stopped?.()
       this.pump()
     }
   }
 
   /** Sends the next part of a batch. Resolves with true if another part follows immediately. */
-  async #sendPart(outlet: Outlet, entry: Entry): Promise<boolean> {
+  async #sendPart(destination: DestinationState, entry: Entry): Promise<boolean> {
     const batch = entry.parts?.at(-1) ?? entry.batch
-    const { round } = outlet
+    const { round } = destination
     const startedAt = performance.now()
     let errorType = ''
     let httpStatus: number | undefined
     let more = false
     try {
-      const receipt = await outlet.sender.send(batch, this.#stop.signal)
+      const receipt = await destination.sender.send(batch, this.#stop.signal)
       httpStatus = receipt.httpStatus
-      more = this.#accepted(outlet, entry, batch, receipt)
+      more = this.#accepted(destination, entry, batch, receipt)
     } catch (cause) {
       const error = asSendError(cause)
       errorType = error.type
       httpStatus = error.httpStatus
       // The present sender decides about batches that a former one did not accept.
-      if (this.#isFormer(outlet)) this.#options.queue.putBack(entry)
-      else more = await this.#failed(outlet, entry, batch, error, round)
+      if (this.#isFormer(destination)) this.#options.queue.putBack(entry)
+      else more = await this.#failed(destination, entry, batch, error, round)
     }
     this.counts.requests++
     if (errorType !== '') this.counts.failed++
-    this.#report(outlet.sender, batch, { errorType, httpStatus }, performance.now() - startedAt)
-    if (!more || !this.#isFormer(outlet)) return more
+    this.#report(destination.sender, batch, { errorType, httpStatus }, performance.now() - startedAt)
+    if (!more || !this.#isFormer(destination)) return more
     this.#options.queue.putBack(entry)
     return false
   }
 
   /** Whether it is no longer the current one. */
-  #isFormer(outlet: Outlet): boolean {
-    return this.#stop.signal.aborted || outlet !== this.#outlet
+  #isFormer(destination: DestinationState): boolean {
+    return this.#stop.signal.aborted || destination !== this.#destination
   }
 
   /** Returns whether another part of the batch follows. */
-  #accepted(outlet: Outlet, entry: Entry, batch: Batch, receipt: Receipt): boolean {
+  #accepted(destination: DestinationState, entry: Entry, batch: Batch, receipt: Receipt): boolean {
     const { account, signal, log } = this.#options
-    const { endpoint } = outlet.sender
+    const { endpoint } = destination.sender
     const rejected = Math.min(Math.max(receipt.rejected, 0), batch.items)
     const exported = batch.items - rejected
     const more = this.#dealtWith(entry, batch)
@@ -280,18 +282,18 @@ export class SendLoop {
     account.rejected += rejected
     for (const flush of this.#flushes) if (entry.number <= flush.last) flush.acknowledged += exported
 
-    if (outlet.failingSince > 0) {
-      const seconds = Math.round((performance.now() - outlet.failingSince) / 1000)
+    if (destination.failingSince > 0) {
+      const seconds = Math.round((performance.now() - destination.failingSince) / 1000)
       log.info('export works again', { signal, endpoint, after_seconds: seconds })
     }
-    outlet.succeed()
-    if (outlet === this.#outlet && outlet.widen()) this.#options.learned?.()
+    destination.succeed()
+    if (destination === this.#destination && destination.widen()) this.#options.learned?.()
     if (rejected === 0 && receipt.message === '') return more
-    outlet.lastWarning = receipt.message || `${rejected} items rejected`
+    destination.lastWarning = receipt.message || `${rejected} items rejected`
     const fields = { signal, endpoint, rejected, of: batch.items }
     const level = rejected > 0 ? 'error' : 'warn'
     const sentence = rejected > 0 ? 'the receiver rejected items' : 'the receiver sent a warning'
-    outlet.repeat(level, `partial ${level}`, sentence, { ...fields, message: receipt.message })
+    destination.repeat(level, `partial ${level}`, sentence, { ...fields, message: receipt.message })
     return more
   }
 
@@ -310,7 +312,7 @@ export class SendLoop {
 
   /** Handles a failed batch. Resolves with true if a part of it is sent immediately. */
   async #failed(
-    outlet: Outlet,
+    destination: DestinationState,
     entry: Entry,
     batch: Batch,
     error: SendError,
@@ -318,35 +320,35 @@ export class SendLoop {
   ): Promise<boolean> {
     const { queue } = this.#options
     const { retry, onAuthError } = this.#settings
-    outlet.failed(error)
+    destination.failed(error)
     const park = onAuthError === 'park' && authErrors.has(error.type)
-    if (error.type === 'too_large') this.#learn(outlet, batch, error)
+    if (error.type === 'too_large') this.#learn(destination, batch, error)
     if (!error.retryable && !park) {
       const divisible = batch.items > 1 && this.#options.halve !== undefined && dataErrors.has(error.type)
       if (divisible && (await this.#divide(entry, batch, error))) return true
-      if (divisible && this.#isFormer(outlet)) {
+      if (divisible && this.#isFormer(destination)) {
         queue.putBack(entry)
         return false
       }
-      const more = this.#drop(outlet, entry, batch, error, error.type)
+      const more = this.#drop(destination, entry, batch, error, error.type)
       // The error is about this batch alone, except if it is about the whole signal.
       if (error.type !== 'unimplemented') return more
       if (more) queue.putBack(entry)
-      outlet.leave()
+      destination.leave()
       this.#options.learned?.()
       return false
     }
     const given = retry.maxElapsedMs > 0 && performance.now() - entry.firstTriedAt >= retry.maxElapsedMs
     if (given) {
-      if (this.#drop(outlet, entry, batch, error, 'retry_timeout')) queue.putBack(entry)
+      if (this.#drop(destination, entry, batch, error, 'retry_timeout')) queue.putBack(entry)
     } else queue.putBack(entry)
-    this.#wait(outlet, error, park, round)
+    this.#wait(destination, error, park, round)
     return false
   }
 
   /** Drops a part of a batch, or all of it. Returns whether another part is left. */
   #drop(
-    outlet: Outlet,
+    destination: DestinationState,
     entry: Entry,
     batch: Batch,
     error: SendError,
@@ -357,9 +359,9 @@ export class SendLoop {
     if (more === undefined) return false
     queue.bury(batch, error.message)
     account.drop(reason, batch.items)
-    outlet.repeat('error', `drop ${reason}`, 'batch dropped', {
+    destination.repeat('error', `drop ${reason}`, 'batch dropped', {
       signal,
-      endpoint: outlet.sender.endpoint,
+      endpoint: destination.sender.endpoint,
       error: error.message,
       items: batch.items,
     })
@@ -382,28 +384,28 @@ export class SendLoop {
   }
 
   /** Learns a lower size limit. */
-  #learn(outlet: Outlet, batch: Batch, { limitBytes }: SendError): void {
+  #learn(destination: DestinationState, batch: Batch, { limitBytes }: SendError): void {
     const { items, plainBytes } = batch
     // A single item shows only that the limit is below its size.
     const guess = items > 1 ? plainBytes / 2 : plainBytes
-    if (outlet.limit(limitBytes > 0 && limitBytes < plainBytes ? limitBytes : guess))
+    if (destination.limit(limitBytes > 0 && limitBytes < plainBytes ? limitBytes : guess))
       this.#options.learned?.()
   }
 
   /** Makes the whole signal wait. */
-  #wait(outlet: Outlet, error: SendError, park: boolean, round: number): void {
-    const serverDelay = outlet.obey(error)
-    if (round !== outlet.round) return
-    const delay = outlet.backOff(park ? this.#settings.retry.maxMs : undefined)
-    outlet.parked = park
-    if (outlet.failingSince > 0) return
-    outlet.failingSince = performance.now()
+  #wait(destination: DestinationState, error: SendError, park: boolean, round: number): void {
+    const serverDelay = destination.obey(error)
+    if (round !== destination.round) return
+    const delay = destination.backOff(park ? this.#settings.retry.maxMs : undefined)
+    destination.parked = park
+    if (destination.failingSince > 0) return
+    destination.failingSince = performance.now()
     const sentence = park
       ? 'the receiver rejected our credentials; data is queued and svc retries'
       : 'export failed; queued for retry'
-    outlet.repeat('warn', park ? 'park' : 'retry', sentence, {
+    destination.repeat('warn', park ? 'park' : 'retry', sentence, {
       signal: this.#options.signal,
-      endpoint: outlet.sender.endpoint,
+      endpoint: destination.sender.endpoint,
       error: error.message,
       retry_seconds: Math.max(delay, serverDelay) / 1000,
     })

@@ -5,7 +5,7 @@ import type { Gauge, Metric } from '../foundation/model/metric.ts'
 import type { PlacedMetric } from '../foundation/model/prepared-metric.ts'
 import { resource } from '../foundation/model/resource.ts'
 import type { SignalTypeName } from '../foundation/model/signal-types.ts'
-import { Batcher, type Process } from './batcher.ts'
+import { Batcher, type ItemProcessor } from './batcher.ts'
 import { metricEncoding } from './exporters/otlp/encode-metric.ts'
 import { RequestBuilder } from './exporters/otlp/request.ts'
 import { Account } from './ledger.ts'
@@ -24,7 +24,7 @@ function gauge(...systems: readonly string[]): Gauge {
   return { kind: 'gauge', name: 'g', description: '', unit: '', points }
 }
 
-function open(process?: Process<Metric>) {
+function open(process?: ItemProcessor<Metric>) {
   const account = new Account()
   const batcher = new Batcher<Metric>({
     builder: new RequestBuilder(metricEncoding),
@@ -57,8 +57,8 @@ test('what is collected is known by type, the points of one metric each by their
   intake('host').add(host, scope, gauge('c'))
   assert.deepEqual(types(), { host: 3, sql: 2, redis: 1 })
   batcher.add(host, scope, gauge('a', 'b'))
-  account.miss('no_count', 4, 'scraped')
-  account.miss('ring_full', 1)
+  account.dropAtIntake('no_count', 4, 'scraped')
+  account.dropAtIntake('ring_full', 1)
   assert.deepEqual(types(), { host: 3, sql: 2, redis: 1, scraped: 4, unknown: 3 })
   // What is refused is collected, too.
   batcher.refuse('no_endpoint')
@@ -70,7 +70,7 @@ test('what is collected is known by type, the points of one metric each by their
 test('types add up also where a processor drops points or makes one more', () => {
   const dropping = open({
     run: (of, within, item, out) => {
-      out.miss('transform', 1)
+      out.drop('transform', 1)
       out.add(of, within, { ...item, points: item.points.slice(1) } as Metric)
     },
   })

@@ -52,14 +52,14 @@ async function scrapeAll(targets: number, series: number): Promise<void> {
     return jobs.flatMap(job => job.targets).length
   }
   await until('no target is left', 60_000, async () => (await targetsLeft()) === 0)
-  await until('all is sent', 120_000, async () => (await agent.lanes()).metrics!.queued === 0)
+  await until('all is sent', 120_000, async () => (await agent.balances()).metrics!.queued === 0)
   const page = await agent.metrics()
   const failures = page.sum('svc_scrape_failures_total')
   assert.equal(
     page.sum('svc_metrics_collected_total', 'signal_type="scraped"'),
     page.sum('svc_metrics_collected_total'),
   )
-  const lost = Object.entries((await agent.lanes()).metrics!.dropped).filter(([, items]) => items > 0)
+  const lost = Object.entries((await agent.balances()).metrics!.dropped).filter(([, items]) => items > 0)
   assert.deepEqual(lost, [])
   const { scrapes, samples } = await generator.report()
   const counts = await sink.counts()

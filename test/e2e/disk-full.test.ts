@@ -153,14 +153,14 @@ test('an agent on a full disk goes on, says so, and delivers everything', {
     }
   }
   const traces = async () => {
-    const lane = (await agent.document<Stats>('/debug/pipeline/stats')).signals.traces
-    const { excluded_path: excluded = 0, ...dropped } = lane.dropped
+    const balance = (await agent.document<Stats>('/debug/pipeline/stats')).signals.traces
+    const { excluded_path: excluded = 0, ...dropped } = balance.dropped
     assert.deepEqual(
       Object.entries(dropped).filter(([, items]) => items > 0),
       [],
     )
-    assert.equal(lane.received, lane.exported + lane.rejected + excluded + lane.queued)
-    return lane
+    assert.equal(balance.received, balance.exported + balance.rejected + excluded + balance.queued)
+    return balance
   }
   const diskIs = (state: string) => async () => {
     interface Status {

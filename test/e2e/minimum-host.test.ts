@@ -128,22 +128,22 @@ test('with 200m of CPU and 256 MB it lives through an absent receiver, and loses
   )
   assert.equal(telemetry.spans(peers.port, server).length, asked.requests)
   assert.equal(telemetry.spans(peers.port, client).length, asked.requests)
-  let lanes = await agent.lanes()
+  let balances = await agent.balances()
   // A retry after a refused request may still be half a minute away.
   const silent = () =>
-    Object.keys(lanes).filter(signal => signal !== 'profiles' && lanes[signal]!.exported === 0)
+    Object.keys(balances).filter(signal => signal !== 'profiles' && balances[signal]!.exported === 0)
   await until(
-    () => `each signal is sent: not ${silent()} of ${JSON.stringify(lanes)}`,
+    () => `each signal is sent: not ${silent()} of ${JSON.stringify(balances)}`,
     arriveMs,
     async () => {
-      lanes = await agent.lanes()
+      balances = await agent.balances()
       return silent().length === 0
     },
   )
-  for (const [signal, lane] of Object.entries(lanes)) {
-    const lost = Object.entries(lane.dropped).filter(([why, items]) => items > 0 && !asSet.has(why))
-    assert.deepEqual(lost, [], `${signal} ${JSON.stringify(lane)}`)
-    assert.equal(lane.rejected, 0, signal)
+  for (const [signal, balance] of Object.entries(balances)) {
+    const lost = Object.entries(balance.dropped).filter(([why, items]) => items > 0 && !asSet.has(why))
+    assert.deepEqual(lost, [], `${signal} ${JSON.stringify(balance)}`)
+    assert.equal(balance.rejected, 0, signal)
   }
   const counters = await agent.counters()
   for (const lost of ['segments_lost', 'ring_full']) assert.equal(counters[lost], 0, lost)

@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, test } from 'node:test'
-import { AgentProcess, type Lane, type Tree } from '../helpers/agent-process.ts'
+import { AgentProcess, type Balance, type Tree } from '../helpers/agent-process.ts'
 import { withoutBpf } from '../helpers/compile-bpf.ts'
 import { spawnReceiver } from '../helpers/otlp-receiver.ts'
 import { type Peers, startPeers } from '../helpers/peers.ts'
@@ -30,11 +30,14 @@ function start(endpoint: string, peers: Peers, exporting: Tree): Promise<AgentPr
   return AgentProcess.start({ endpoint, ports: [peers.port], config })
 }
 
-async function traces(agent: AgentProcess): Promise<Lane> {
-  const lane = (await agent.lanes()).traces!
-  const dropped = Object.values(lane.dropped).reduce((sum, items) => sum + items, 0)
-  assert.equal(lane.received + lane.recovered, lane.exported + lane.rejected + dropped + lane.queued)
-  return lane
+async function traces(agent: AgentProcess): Promise<Balance> {
+  const balance = (await agent.balances()).traces!
+  const dropped = Object.values(balance.dropped).reduce((sum, items) => sum + items, 0)
+  assert.equal(
+    balance.received + balance.recovered,
+    balance.exported + balance.rejected + dropped + balance.queued,
+  )
+  return balance
 }
 
 /** An agent that took in both sides of every request, and whose receiver has gone away since. */
@@ -44,13 +47,13 @@ async function cutOff(peers: Peers, exporting: Tree): Promise<{ agent: AgentProc
   open.push({ close: () => agent.kill() })
   await receiver.close()
   await peers.requests(requests, '/status/200')
-  let lane: Lane | undefined
+  let balance: Balance | undefined
   await until(
-    () => `all spans are taken in: ${JSON.stringify(lane)}`,
+    () => `all spans are taken in: ${JSON.stringify(balance)}`,
     20_000,
     async () => {
-      lane = await traces(agent)
-      return lane.received >= 2 * requests && lane.queued >= 2 * requests
+      balance = await traces(agent)
+      return balance.received >= 2 * requests && balance.queued >= 2 * requests
     },
   )
   return { agent, port: receiver.port }
@@ -81,16 +84,16 @@ test('with the queue on disk it ends at once, and the next one delivers everythi
   open.push(receiver)
   const next = await start(receiver.endpoint, peers, { queue })
   open.push({ close: () => next.stop() })
-  let lane: Lane | undefined
+  let balance: Balance | undefined
   await until(
-    () => `what was kept is delivered: ${JSON.stringify(lane)}`,
+    () => `what was kept is delivered: ${JSON.stringify(balance)}`,
     20_000,
     async () => {
-      lane = await traces(next)
-      return lane.exported >= kept
+      balance = await traces(next)
+      return balance.exported >= kept
     },
   )
-  assert.equal(lane!.recovered, kept)
+  assert.equal(balance!.recovered, kept)
   const metrics = await next.metrics()
   assert.equal(metrics.sum('svc_export_queue_recovered_total', 'signal_type="traces"'), kept)
   // Asking makes spans as well: what is compared are counts of a moment in which none was on its way.

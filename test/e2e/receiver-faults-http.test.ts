@@ -72,7 +72,7 @@ for (const form of forms)
       if (what === 'again' && headers['retry-after']) times = 1
       shipment.add(60)
       if (what === 'left') {
-        await shipment.until('it was tried', () => refused > 0 && shipment.logs.requestsUnderWay === 0)
+        await shipment.until('it was tried', () => refused > 0 && shipment.logs.requestsInFlight === 0)
         assert.deepEqual(shipment.books, {
           exported: 0,
           rejected: 0,

@@ -251,7 +251,7 @@ for (const queue of kinds)
       const what = codes[code] === 'hinted' ? (retryMs ? 'again' : 'dropped') : codes[code]!
       if (what === 'left') {
         // The signal is left alone for minutes; another destination begins anew.
-        await shipment.until('it was tried', () => told.refused > 0 && shipment.logs.requestsUnderWay === 0)
+        await shipment.until('it was tried', () => told.refused > 0 && shipment.logs.requestsInFlight === 0)
         const { dropped, queued } = shipment.books
         assert.deepEqual(dropped, { unimplemented: told.refused })
         assert.equal(queued, 60 - told.refused)
@@ -347,8 +347,8 @@ test('a receiver that goes away in an orderly manner finishes what it has, and n
       shipment.add(20)
       // Only a request opens another connection.
       await shipment.until('requests are under way, and the connection is another', () => {
-        if (shipment.logs.requestsUnderWay === 0) shipment.add(10)
-        return receiver.counts.connections > i && shipment.logs.requestsUnderWay > 0
+        if (shipment.logs.requestsInFlight === 0) shipment.add(10)
+        return receiver.counts.connections > i && shipment.logs.requestsInFlight > 0
       })
       receiver.goAway()
     }

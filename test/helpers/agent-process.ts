@@ -44,7 +44,7 @@ export interface LogLine {
 }
 
 /** The books of one signal, from /debug/pipeline/stats: items. */
-export interface Lane {
+export interface Balance {
   readonly received: number
   readonly recovered: number
   readonly exported: number
@@ -226,8 +226,8 @@ export class AgentProcess {
   }
 
   /** The books by signal. Takes `self_telemetry.debug`. */
-  async lanes(): Promise<Readonly<Record<string, Lane>>> {
-    return (await this.document<{ signals: Record<string, Lane> }>('/debug/pipeline/stats')).signals
+  async balances(): Promise<Readonly<Record<string, Balance>>> {
+    return (await this.document<{ signals: Record<string, Balance> }>('/debug/pipeline/stats')).signals
   }
 
   /** The agent's own metrics: values by name and labels as they are written. */

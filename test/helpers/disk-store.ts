@@ -2,7 +2,7 @@ import { fstatSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createLogger } from '../../src/foundation/lib/logger.ts'
-import { allLanes, type Batch, plainBatch } from '../../src/foundation/model/batch.ts'
+import { allOrderKeys, type Batch, plainBatch } from '../../src/foundation/model/batch.ts'
 import type { Signal } from '../../src/foundation/model/signal.ts'
 import type { BatchQueue, Entry } from '../../src/pipeline/batch-queue.ts'
 import type { DiskQueue } from '../../src/pipeline/disk/disk-queue.ts'
@@ -106,8 +106,13 @@ function isOpenAt(
 }
 
 /** A batch whose body begins with its items as digits, so that a wrong body is found out. */
-export function numbered(items: number, bytes = 100, lanes = allLanes, signal: Signal = 'traces'): Batch {
-  return plainBatch(signal, items, Buffer.alloc(bytes, `${items} `), lanes)
+export function numbered(
+  items: number,
+  bytes = 100,
+  orderKeys = allOrderKeys,
+  signal: Signal = 'traces',
+): Batch {
+  return plainBatch(signal, items, Buffer.alloc(bytes, `${items} `), orderKeys)
 }
 
 /** The items that the body of a batch tells. */

@@ -23,7 +23,7 @@ export function recordOf(seq: number, bytes = 600): Stored {
     seq,
     items: 1 + (seq % 7),
     plainBytes,
-    lanes: 2 ** (seq % 32),
+    orderKeys: 2 ** (seq % 32),
     encoding,
     timeMs: 1.7e12 + seq,
     body,

@@ -6,7 +6,7 @@ import { writeSync } from 'node:fs'
 import { loadConfig } from '../../src/config/index.ts'
 import { LogRecord } from '../../src/foundation/model/log.ts'
 import { resource } from '../../src/foundation/model/resource.ts'
-import { Outlets } from '../../src/program/agent/outlets.ts'
+import { ExportPipelines } from '../../src/program/agent/export-pipelines.ts'
 import { nativeOrThrow } from './native.ts'
 import { silentLogger } from './silent-logger.ts'
 
@@ -28,13 +28,13 @@ const { config, problems } = loadConfig({
 })
 if (problems.length > 0) throw new Error(problems[0]!.message)
 const native = nativeOrThrow()
-const outlets = new Outlets(config, {
+const pipelines = new ExportPipelines(config, {
   log: silentLogger,
   observe: () => {},
   lock: fd => native.flock(fd),
 })
-if (typeof outlets.store !== 'object') throw new Error(`no queue on disk: ${outlets.store}`)
-const { pipeline } = outlets
+if (typeof pipelines.store !== 'object') throw new Error(`no queue on disk: ${pipelines.store}`)
+const { pipeline } = pipelines
 const logs = pipeline.intake('logs')
 const host = resource({ 'host.name': 'test' })
 const scope = { name: 'test', version: '1' }

@@ -9,8 +9,8 @@ import { LogRecord } from '../../src/foundation/model/log.ts'
 import { resource } from '../../src/foundation/model/resource.ts'
 import { signals } from '../../src/foundation/model/signal.ts'
 import { DiskStore } from '../../src/pipeline/disk/disk-store.ts'
-import type { LaneState, Pipeline } from '../../src/pipeline/pipeline.ts'
-import { Outlets } from '../../src/program/agent/outlets.ts'
+import type { Pipeline, SignalQueueState } from '../../src/pipeline/pipeline.ts'
+import { ExportPipelines } from '../../src/program/agent/export-pipelines.ts'
 import { until } from './program.ts'
 import { silentLogger } from './silent-logger.ts'
 
@@ -53,7 +53,7 @@ export interface Books {
 }
 
 export class Shipment {
-  readonly outlets: Outlets
+  readonly pipelines: ExportPipelines
   readonly pipeline: Pipeline
   /** Of the queue on disk. */
   readonly directory: string
@@ -73,18 +73,18 @@ export class Shipment {
       SVC_PIPELINE_EXPORT_QUEUE_DIRECTORY: this.directory,
     }
     const config = this.#config(env)
-    this.outlets = new Outlets(config, { log: silentLogger, observe: () => {}, lock: () => true })
-    this.pipeline = this.outlets.pipeline
-    assert.equal(this.pipeline.state('logs').durable, queue === 'disk', String(this.outlets.store))
+    this.pipelines = new ExportPipelines(config, { log: silentLogger, observe: () => {}, lock: () => true })
+    this.pipeline = this.pipelines.pipeline
+    assert.equal(this.pipeline.state('logs').durable, queue === 'disk', String(this.pipelines.store))
   }
 
   /** The queue on disk. */
   get store(): DiskStore {
-    assert.ok(this.outlets.store instanceof DiskStore, String(this.outlets.store))
-    return this.outlets.store
+    assert.ok(this.pipelines.store instanceof DiskStore, String(this.pipelines.store))
+    return this.pipelines.store
   }
 
-  get logs(): LaneState {
+  get logs(): SignalQueueState {
     return this.pipeline.state('logs')
   }
 
@@ -119,7 +119,7 @@ export class Shipment {
 
   /** As a reload does; `renewed` are keys whose files have a new content. */
   change(env: Variables, renewed = none): void {
-    const ready = this.outlets.prepare(this.#config(env), renewed)
+    const ready = this.pipelines.prepare(this.#config(env), renewed)
     assert.ok(ready, 'nothing differs')
     ready.commit()
   }

@@ -1,6 +1,6 @@
 import type { Batch } from '../../src/foundation/model/batch.ts'
 import type { Metric } from '../../src/foundation/model/metric.ts'
-import { Batcher, type Process } from '../../src/pipeline/batcher.ts'
+import { Batcher, type ItemProcessor } from '../../src/pipeline/batcher.ts'
 import { metricEncoding } from '../../src/pipeline/exporters/otlp/encode-metric.ts'
 import { RequestBuilder } from '../../src/pipeline/exporters/otlp/request.ts'
 import { Account } from '../../src/pipeline/ledger.ts'
@@ -12,7 +12,7 @@ import { type ReceivedPoint, receivedPoints } from './metric-receiver.ts'
 import { scrapeJob } from './scrape-job.ts'
 
 /** A process that looks at each point, so that metrics come whole. */
-export const looksAtAll: Process<Metric> = {
+export const looksAtAll: ItemProcessor<Metric> = {
   run: (resource, scope, metric, out) => out.add(resource, scope, metric),
 }
 
@@ -24,7 +24,7 @@ export class ToldSeries {
   readonly #batcher: Batcher<Metric>
   readonly #batches: Batch[] = []
 
-  constructor(process?: Process<Metric>) {
+  constructor(process?: ItemProcessor<Metric>) {
     const batcher = new Batcher<Metric>({
       builder: new RequestBuilder(metricEncoding),
       account: this.account,
@@ -36,14 +36,14 @@ export class ToldSeries {
     this.sink = {
       prepared: batcher,
       add: (resource, scope, metric) => batcher.add(resource, scope, metric),
-      lose: (reason, points) => this.account.miss(reason, points),
+      lose: (reason, points) => this.account.dropAtIntake(reason, points),
       contradicts: () => {
         this.contradictions++
       },
     }
   }
 
-  accept(process?: Process<Metric>): void {
+  accept(process?: ItemProcessor<Metric>): void {
     this.#batcher.accept({ maxItems: 1e9, maxBytes: 1 << 28, timeoutMs: 50 }, process)
   }
 

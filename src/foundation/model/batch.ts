@@ -13,10 +13,10 @@ export interface Batch {
   /** Size of the request before compression. */
   readonly plainBytes: number
   /**
-   * The lanes of the resources in it, one bit each. Of batches that share a lane one at a time is under way, the older
+   * The order keys of the resources in it, one bit each. Of batches that share an order key one at a time is under way, the older
    * first, so that what is told of one resource arrives in order.
    */
-  readonly lanes: number
+  readonly orderKeys: number
   /**
    * Gives the memory of the body back to who encoded it: for who made another batch of it, once, when nobody reads it
    * any more.
@@ -24,12 +24,12 @@ export interface Batch {
   readonly free?: (() => void) | undefined
 }
 
-/** Every lane: for a batch of which nothing is known. */
-export const allLanes = 0xffffffff
+/** Every order key: for a batch of which nothing is known. */
+export const allOrderKeys = 0xffffffff
 
 /** A request as it was encoded, not compressed. */
-export function plainBatch(signal: Signal, items: number, body: Uint8Array, lanes = allLanes): Batch {
-  return { signal, items, body, encoding: 'identity', plainBytes: body.length, lanes }
+export function plainBatch(signal: Signal, items: number, body: Uint8Array, orderKeys = allOrderKeys): Batch {
+  return { signal, items, body, encoding: 'identity', plainBytes: body.length, orderKeys }
 }
 
 /** What the receiver said to a batch that it took. */

@@ -33,7 +33,7 @@ export interface PreparedMetric {
     readonly template: MetricTemplate
   }[]
   /** Points that go no further, by reason: counted each time that it is sent. */
-  readonly lost: ReadonlyMap<string, number>
+  readonly dropped: ReadonlyMap<string, number>
 }
 
 /**

@@ -21,13 +21,13 @@ export function costOf({ batch }: Entry): number {
 }
 
 export function recordOf(batch: Batch, seq: number): Stored {
-  const { items, plainBytes, lanes, encoding, body } = batch
-  return { seq, items, plainBytes, lanes, encoding, timeMs: Date.now(), body }
+  const { items, plainBytes, orderKeys, encoding, body } = batch
+  return { seq, items, plainBytes, orderKeys, encoding, timeMs: Date.now(), body }
 }
 
 export function entryOf(record: Stored, signal: Signal): DiskEntry {
-  const { seq, items, plainBytes, lanes, encoding, timeMs, body } = record
-  const batch: Batch = { signal, items, body, encoding, plainBytes, lanes }
+  const { seq, items, plainBytes, orderKeys, encoding, timeMs, body } = record
+  const batch: Batch = { signal, items, body, encoding, plainBytes, orderKeys }
   const queuedAt = performance.now() - Math.max(0, Date.now() - timeMs)
   return { ...newEntry(batch, seq), queuedAt, place: 'disk' }
 }

@@ -19,7 +19,7 @@ import { realFiles } from './real-files.ts'
 
 interface Known {
   readonly name: number
-  readonly lanes: number
+  readonly orderKeys: number
   left: number
   entry?: Entry
   /** It came while the disk took nothing. */
@@ -27,7 +27,7 @@ interface Known {
 }
 
 type Action =
-  | { readonly do: 'push'; readonly bytes: number; readonly lanes: number }
+  | { readonly do: 'push'; readonly bytes: number; readonly orderKeys: number }
   | { readonly do: 'take' | 'crash' | 'restart' | 'breakDisk' | 'repairDisk' }
   | { readonly do: 'settle' | 'putBack' | 'part'; readonly which: number }
   | { readonly do: 'limit'; readonly bytes: number }
@@ -39,7 +39,7 @@ const actions: fc.Arbitrary<Action> = fc.oneof(
     arbitrary: fc.record({
       do: fc.constant('push' as const),
       bytes: fc.integer({ min: 20, max: 2000 }),
-      lanes: fc.oneof(
+      orderKeys: fc.oneof(
         fc.integer({ min: 0, max: 4 }).map(bit => 1 << bit),
         fc.nat({ max: 31 }),
         fc.constant(0xffffffff),
@@ -88,8 +88,13 @@ class Run {
     switch (action.do) {
       case 'push': {
         const name = ++this.#name
-        queue.push(numbered(itemsOf(name), action.bytes, action.lanes))
-        this.#known.push({ name, lanes: action.lanes | 0, left: itemsOf(name), unwritten: this.#broken })
+        queue.push(numbered(itemsOf(name), action.bytes, action.orderKeys))
+        this.#known.push({
+          name,
+          orderKeys: action.orderKeys | 0,
+          left: itemsOf(name),
+          unwritten: this.#broken,
+        })
         this.#forgetDropped()
         break
       }
@@ -190,12 +195,12 @@ class Run {
 
   #take(): void {
     let taken = 0
-    for (const { entry, lanes } of this.#known) if (entry) taken |= lanes
+    for (const { entry, orderKeys } of this.#known) if (entry) taken |= orderKeys
     const busy = this.#known.some(({ entry }) => entry)
-    const free = this.#known.find(({ entry, lanes }) => {
+    const free = this.#known.find(({ entry, orderKeys }) => {
       if (entry) return false
-      const fits = (lanes & taken) === 0
-      taken |= lanes
+      const fits = (orderKeys & taken) === 0
+      taken |= orderKeys
       return fits
     })
     const entry = this.#open.queue.take()
@@ -206,7 +211,7 @@ class Run {
     assert.ok(free)
     assert.equal(told(entry), itemsOf(free.name))
     assert.equal(entry.left, free.left)
-    assert.equal(entry.batch.lanes | 0, free.lanes)
+    assert.equal(entry.batch.orderKeys | 0, free.orderKeys)
     free.entry = entry
   }
 
@@ -241,7 +246,12 @@ class Run {
     this.#open = this.#openQueue()
     this.#settled = []
     this.#lost = 0
-    this.#known = known.map(({ name, lanes }) => ({ name, lanes, left: itemsOf(name), unwritten: false }))
+    this.#known = known.map(({ name, orderKeys }) => ({
+      name,
+      orderKeys,
+      left: itemsOf(name),
+      unwritten: false,
+    }))
     assert.equal(this.#open.queue.recoveredItems, this.#open.queue.items)
     this.#check()
   }

@@ -20,10 +20,10 @@ test('batches leave in the order in which they came, whether memory had room for
   await store.close()
 })
 
-test('of what shares a lane one is under way, the older first; what shares none goes beside it', async t => {
+test('of what shares a orderKey one is under way, the older first; what shares none goes beside it', async t => {
   const { queue, store } = openQueue(queueDirectory(t), { memoryBytes: 2000 })
-  const lanes = [0b1, 0b1, 0b11, 0b10, 0b100, 0b1000, 0b100]
-  for (const [i, each] of lanes.entries()) queue.push(numbered(i + 1, 50, each))
+  const orderKeys = [0b1, 0b1, 0b11, 0b10, 0b100, 0b1000, 0b100]
+  for (const [i, each] of orderKeys.entries()) queue.push(numbered(i + 1, 50, each))
   const first = queue.take()!
   const fifth = queue.take()!
   const sixth = queue.take()!
@@ -168,20 +168,20 @@ test('to clear it takes what is under way and what is on the disk, and counts it
   await after.store.close()
 })
 
-test('compression and lanes come back from the disk as they went', async t => {
+test('compression and orderKeys come back from the disk as they went', async t => {
   const { queue, store } = openQueue(queueDirectory(t), { memoryBytes: 1 })
   const body = Buffer.from('not really gzip')
   queue.push({ ...plainBatch('traces', 3, body, 0x80000001), encoding: 'gzip', plainBytes: 99 })
   const { batch } = queue.take()!
   assert.deepEqual(
-    { ...batch, body: Buffer.from(batch.body), lanes: batch.lanes >>> 0 },
+    { ...batch, body: Buffer.from(batch.body), orderKeys: batch.orderKeys >>> 0 },
     {
       signal: 'traces',
       items: 3,
       body,
       encoding: 'gzip',
       plainBytes: 99,
-      lanes: 0x80000001,
+      orderKeys: 0x80000001,
     },
   )
   await store.close()

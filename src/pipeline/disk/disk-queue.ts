@@ -256,7 +256,7 @@ export class DiskQueue implements BatchQueue {
   }
 
   #next(): DiskEntry | undefined {
-    let taken = this.#here.lanes
+    let taken = this.#here.orderKeys
     let looks = 0
     for (const lineup of [this.#here.front, this.#here.behind]) {
       for (let at = 0; ; at++) {
@@ -264,9 +264,9 @@ export class DiskQueue implements BatchQueue {
         if (lineup === this.#here.front && at === lineup.length && at < readAhead) this.#load()
         const entry = lineup.at(at)
         if (!entry) break
-        const { lanes } = entry.batch
-        if ((lanes & taken) === 0) return lineup.remove(at)
-        taken |= lanes
+        const { orderKeys } = entry.batch
+        if ((orderKeys & taken) === 0) return lineup.remove(at)
+        taken |= orderKeys
         if (~taken === 0) return undefined
       }
       // An unreadable record must not delay the others.

@@ -1,7 +1,7 @@
 import { costOf, type DiskEntry } from './disk-entry.ts'
 import { Lineup } from './disk-lineup.ts'
 
-/** Maximum waiting batches checked for one with free lanes. */
+/** Maximum waiting batches checked for one with free order keys. */
 export const maxLooks = 64
 
 /** Batches of a disk queue with their bodies in memory. */
@@ -11,8 +11,8 @@ export class Resident {
   /** Waiting batches after all that are only on disk. */
   readonly behind = new Lineup<DiskEntry>()
   readonly sending = new Set<DiskEntry>()
-  /** Lanes of the batches in flight. */
-  lanes = 0
+  /** Order keys of the batches in flight. */
+  orderKeys = 0
   /** Bytes of all bodies and their overhead. */
   bytes = 0
   /** Batches that could not be written, those in flight included. */
@@ -42,14 +42,14 @@ export class Resident {
 
   begin(entry: DiskEntry): void {
     this.sending.add(entry)
-    this.lanes |= entry.batch.lanes
+    this.orderKeys |= entry.batch.orderKeys
   }
 
   /** Marks a batch as no longer in flight; false if it was not. */
   end(entry: DiskEntry): boolean {
     if (!this.sending.delete(entry)) return false
-    this.lanes = 0
-    for (const { batch } of this.sending) this.lanes |= batch.lanes
+    this.orderKeys = 0
+    for (const { batch } of this.sending) this.orderKeys |= batch.orderKeys
     return true
   }
 
@@ -167,7 +167,7 @@ export class Resident {
     this.sending.clear()
     this.front.drain()
     this.behind.drain()
-    this.lanes = 0
+    this.orderKeys = 0
     this.bytes = 0
     this.unwritten = 0
   }

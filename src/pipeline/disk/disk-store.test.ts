@@ -48,22 +48,22 @@ test('directories are for the owner alone, files too', async t => {
 
 test('above the bound the oldest of the signal goes that takes most, counted to the item', async t => {
   const { store } = openStore(queueDirectory(t), { maxBytes: 4_000_000 })
-  const lanes = Object.fromEntries(signals.map(signal => [signal, attach(store, signal)])) as Record<
+  const opened = Object.fromEntries(signals.map(signal => [signal, attach(store, signal)])) as Record<
     Signal,
     ReturnType<typeof attach>
   >
-  for (let n = 1; n <= 5; n++) lanes.metrics.queue.push(numbered(n, 10_000, 1, 'metrics'))
-  const underWay = lanes.metrics.queue.take()!
+  for (let n = 1; n <= 5; n++) opened.metrics.queue.push(numbered(n, 10_000, 1, 'metrics'))
+  const underWay = opened.metrics.queue.take()!
   for (let n = 1; n <= 1000; n++) {
-    lanes.logs.queue.push(numbered(n, 10_000, 1, 'logs'))
+    opened.logs.queue.push(numbered(n, 10_000, 1, 'logs'))
     assert.ok(store.state.bytes <= 4_000_000)
   }
-  assert.deepEqual(lanes.metrics.drops, {})
-  assert.equal(lanes.logs.queue.items + lanes.logs.drops.queue_full!, 500_500)
-  lanes.metrics.queue.settle(underWay)
-  assert.deepEqual(drain(lanes.metrics.queue), [2, 3, 4, 5])
-  const left = drain(lanes.logs.queue)
-  assert.equal(sum(left) + lanes.logs.drops.queue_full!, 500_500)
+  assert.deepEqual(opened.metrics.drops, {})
+  assert.equal(opened.logs.queue.items + opened.logs.drops.queue_full!, 500_500)
+  opened.metrics.queue.settle(underWay)
+  assert.deepEqual(drain(opened.metrics.queue), [2, 3, 4, 5])
+  const left = drain(opened.logs.queue)
+  assert.equal(sum(left) + opened.logs.drops.queue_full!, 500_500)
   assert.equal(left.at(-1), 1000)
   assert.ok(left.length > 300, `${left.length}`)
   await store.close()

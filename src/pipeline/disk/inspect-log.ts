@@ -139,9 +139,9 @@ function readBody(
   head: RecordHead,
 ): { record: Stored; why?: string } | { damage: InspectedDamage } {
   const stored = reader.readBody(offset, head)
-  const { seq, items, plainBytes, lanes, encoding, timeMs } = head
+  const { seq, items, plainBytes, orderKeys, encoding, timeMs } = head
   if (!stored) return { damage: { bytes: recordHeadBytes + head.bodyBytes, items, torn: false } }
-  const facts = { seq, items, plainBytes, lanes, encoding, timeMs }
+  const facts = { seq, items, plainBytes, orderKeys, encoding, timeMs }
   if (!head.hasReason) return { record: { ...facts, body: stored } }
   const { why, body } = splitReason(stored)
   return { record: { ...facts, body }, why }

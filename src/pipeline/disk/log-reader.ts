@@ -70,11 +70,11 @@ export class LogReader {
       const walk = this.#walkTo(segment, target)
       for (let head = walk.next(); head; head = walk.next()) {
         if (head.seq < target || this.#books.settled.has(head.seq)) continue
-        const { seq, items, plainBytes, lanes, encoding, timeMs } = head
+        const { seq, items, plainBytes, orderKeys, encoding, timeMs } = head
         const body = walk.reader.readBody(walk.offset, head)
         walk.reader.tolerant = false
         this.#times.note(seq, timeMs)
-        if (body) return { seq, items, plainBytes, lanes, encoding, timeMs, body }
+        if (body) return { seq, items, plainBytes, orderKeys, encoding, timeMs, body }
         this.#books.lose(segment, seq, seq, items, recordHeadBytes + head.bodyBytes)
       }
     } catch (error) {

@@ -31,7 +31,7 @@ export interface Stored {
   readonly seq: number
   readonly items: number
   readonly plainBytes: number
-  readonly lanes: number
+  readonly orderKeys: number
   readonly encoding: BodyEncoding
   /** Write time, in milliseconds since the Unix epoch. */
   readonly timeMs: number

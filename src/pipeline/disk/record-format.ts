@@ -10,7 +10,7 @@
 //    6 length of this head u16                        8 sequence number u64
 //    8 created u64: ns since the Unix epoch          16 items u32
 //   16 first sequence number u64                     20 bytes before compression u32
-//   24 items before u64                              24 lanes u32
+//   24 items before u64                              24 order keys u32
 //   32 kind u8: signal, then 7 bytes 0               28 written u48: ms since the Unix epoch
 //   40 flags u32: 0                                  34 kind u8: signal
 //   44 CRC of all before it u32                      35 codec u8: 0 identity, 1 gzip, 2 zstd; 128: with a reason
@@ -58,7 +58,7 @@ export interface RecordHead {
   readonly seq: number
   readonly items: number
   readonly plainBytes: number
-  readonly lanes: number
+  readonly orderKeys: number
   readonly timeMs: number
   readonly kind: number
   readonly encoding: BodyEncoding
@@ -72,7 +72,7 @@ export interface RecordFacts {
   readonly seq: number
   readonly items: number
   readonly plainBytes: number
-  readonly lanes: number
+  readonly orderKeys: number
   readonly encoding: BodyEncoding
   readonly timeMs: number
 }
@@ -137,7 +137,7 @@ export function encodeRecordHead(
   writeU64(to, facts.seq, 8)
   to.writeUInt32LE(facts.items, 16)
   to.writeUInt32LE(facts.plainBytes, 20)
-  to.writeUInt32LE(facts.lanes >>> 0, 24)
+  to.writeUInt32LE(facts.orderKeys >>> 0, 24)
   to.writeUIntLE(Math.round(facts.timeMs), 28, 6)
   to[34] = kind
   to[35] = encodings.indexOf(facts.encoding) + (reason.length > 0 ? withReason : 0)
@@ -161,7 +161,7 @@ export function decodeRecordHead(from: Buffer, offset: number): RecordHead | und
     seq,
     items: from.readUInt32LE(offset + 16),
     plainBytes: from.readUInt32LE(offset + 20),
-    lanes: from.readUInt32LE(offset + 24),
+    orderKeys: from.readUInt32LE(offset + 24),
     timeMs: from.readUIntLE(offset + 28, 6),
     kind: from[offset + 34] as number,
     encoding,

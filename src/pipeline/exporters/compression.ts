@@ -15,44 +15,45 @@ const maxPlainBytes = 64 * 1024 * 1024
 const level = 1
 
 /**
- * The batch with its body compressed, in the thread pool, for it takes milliseconds. A small batch, one that is packed
+ * The batch with its body compressed, in the thread pool, for it takes milliseconds. A small batch, one that is compressed
  * already and one that would not shrink stay as they are. Without zstd in the runtime it is gzip. Never rejects.
  */
-export async function pack(batch: Batch, compression: Compression): Promise<Batch> {
+export async function compress(batch: Batch, compression: Compression): Promise<Batch> {
   if (compression === 'none' || batch.encoding !== 'identity' || batch.body.length < minBytes) return batch
-  const encoding = packedEncoding(compression)
+  const encoding = usedEncoding(compression)
   try {
-    const packed = await compress(encoding, batch.body)
-    if (packed.length >= batch.body.length) return batch
+    const compressed = await deflate(encoding, batch.body)
+    if (compressed.length >= batch.body.length) return batch
     // zlib hands over a part of a block of 16 KiB, which a batch in a queue would keep whole.
-    const body = packed.buffer.byteLength > 2 * packed.length ? new Uint8Array(packed) : packed
+    const body =
+      compressed.buffer.byteLength > 2 * compressed.length ? new Uint8Array(compressed) : compressed
     // Its body is not the one that the memory was lent for.
-    const { free: _, ...packedBatch } = { ...batch, body, encoding }
-    return packedBatch
+    const { free: _, ...compressedBatch } = { ...batch, body, encoding }
+    return compressedBatch
   } catch {
     return batch // it can be sent as it is, so no memory for the compressor loses nothing
   }
 }
 
 /**
- * The batch as `compression` has it, where it was packed otherwise before the settings changed. What is plain stays so.
- * Rejects as `unpack` does. Where the runtime lost zstd, the batch goes as it is: its receiver took zstd before.
+ * The batch as `compression` has it, where it was compressed otherwise before the settings changed. What is plain stays so.
+ * Rejects as `decompress` does. Where the runtime lost zstd, the batch goes as it is: its receiver took zstd before.
  */
-export async function repack(batch: Batch, compression: Compression): Promise<Batch> {
+export async function recompress(batch: Batch, compression: Compression): Promise<Batch> {
   const { encoding } = batch
-  if (encoding === 'identity' || (compression !== 'none' && encoding === packedEncoding(compression)))
+  if (encoding === 'identity' || (compression !== 'none' && encoding === usedEncoding(compression)))
     return batch
   if (encoding === 'zstd' && !zstdAvailable) return batch
-  return pack({ ...batch, body: await unpack(batch), encoding: 'identity' }, compression)
+  return compress({ ...batch, body: await decompress(batch), encoding: 'identity' }, compression)
 }
 
-/** The encoding that `pack` uses in this runtime. */
-function packedEncoding(compression: 'gzip' | 'zstd'): 'gzip' | 'zstd' {
+/** The encoding that `compress` uses in this runtime. */
+function usedEncoding(compression: 'gzip' | 'zstd'): 'gzip' | 'zstd' {
   return compression === 'zstd' && zstdAvailable ? 'zstd' : 'gzip'
 }
 
 /** The request of a batch as it was encoded. Rejects where the body is not what the batch says of it. */
-export async function unpack(batch: Batch): Promise<Uint8Array> {
+export async function decompress(batch: Batch): Promise<Uint8Array> {
   const { signal, encoding, plainBytes } = batch
   const what = `cannot decompress a batch of ${signal} (${encoding})`
   if (encoding === 'identity') return batch.body
@@ -69,8 +70,8 @@ export async function unpack(batch: Batch): Promise<Uint8Array> {
   return plain
 }
 
-/** As `unpack`, at once and with 64 MiB as the only bound: for the command line. Throws where it cannot. */
-export function unpackNow(encoding: BodyEncoding, body: Uint8Array): Uint8Array {
+/** As `decompress`, at once and with 64 MiB as the only bound: for the command line. Throws where it cannot. */
+export function decompressSync(encoding: BodyEncoding, body: Uint8Array): Uint8Array {
   if (encoding === 'identity') return body
   const options = { maxOutputLength: maxPlainBytes }
   try {
@@ -82,9 +83,10 @@ export function unpackNow(encoding: BodyEncoding, body: Uint8Array): Uint8Array 
   }
 }
 
-function compress(encoding: 'gzip' | 'zstd', body: Uint8Array): Promise<Uint8Array> {
+function deflate(encoding: 'gzip' | 'zstd', body: Uint8Array): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
-    const done = (error: Error | null, packed: Uint8Array): void => (error ? reject(error) : resolve(packed))
+    const done = (error: Error | null, compressed: Uint8Array): void =>
+      error ? reject(error) : resolve(compressed)
     if (encoding === 'gzip') zlib.gzip(body, { level, chunkSize: chunkOf(body.length) }, done)
     else zlib.zstdCompress(body, { params: { [zlib.constants.ZSTD_c_compressionLevel]: level } }, done)
   })

@@ -6,7 +6,7 @@ import { withoutZstd } from '../../../test/helpers/host-needs.ts'
 import { type Answer, startReceiver } from '../../../test/helpers/otlp-receiver.ts'
 import { failure, never, noTls } from '../../../test/helpers/sending.ts'
 import { plainBatch } from '../../foundation/model/batch.ts'
-import { pack } from './compression.ts'
+import { compress } from './compression.ts'
 import { type OtlpGrpcOptions, otlpGrpc } from './otlp-grpc.ts'
 
 const empty = plainBatch('traces', 0, new Uint8Array())
@@ -127,7 +127,7 @@ test('the limit of a real receiver is read from its refusal', async t => {
   const large = plainBatch('traces', 1, Buffer.alloc(5 << 20))
   for (const compression of ['none', 'gzip'] as const) {
     const error = await failure(
-      open(t, receiver.endpoint, { compression }).send(await pack(large, compression), never),
+      open(t, receiver.endpoint, { compression }).send(await compress(large, compression), never),
     )
     assert.deepEqual(
       [error.type, error.retryable, error.limitBytes],
@@ -174,13 +174,13 @@ test('a proxy that finds the request too large says so without a gRPC status', a
   assert.deepEqual([error.type, error.retryable, error.limitBytes], ['too_large', false, 0])
 })
 
-test('a backlog that was packed by other settings is sent by those of now', async t => {
+test('a backlog that was compressed by other settings is sent by those of now', async t => {
   const receiver = await receive(t)
   const request = Buffer.from('0a060a0022024142'.repeat(200), 'hex')
-  const packed = await pack(plainBatch('traces', 0, request), 'gzip')
-  assert.equal(packed.encoding, 'gzip')
-  await open(t, receiver.endpoint, { compression: 'none' }).send(packed, never)
-  const broken = { ...packed, body: packed.body.subarray(0, 10) }
+  const compressed = await compress(plainBatch('traces', 0, request), 'gzip')
+  assert.equal(compressed.encoding, 'gzip')
+  await open(t, receiver.endpoint, { compression: 'none' }).send(compressed, never)
+  const broken = { ...compressed, body: compressed.body.subarray(0, 10) }
   const error = await failure(open(t, receiver.endpoint, { compression: 'none' }).send(broken, never))
   assert.deepEqual([error.type, error.retryable], ['internal', false])
   assert.match(error.message, /cannot export traces to .*: cannot decompress a batch of traces \(gzip\)/)
@@ -191,12 +191,12 @@ test('a receiver that refuses zstd gets gzip', {
 }, async t => {
   const receiver = await receive(t)
   const request = Buffer.from('0a060a0022024142'.repeat(200), 'hex')
-  const packed = await pack(plainBatch('traces', 0, request), 'zstd')
-  assert.equal(packed.encoding, 'zstd')
+  const compressed = await compress(plainBatch('traces', 0, request), 'zstd')
+  assert.equal(compressed.encoding, 'zstd')
   // grpc-js knows no zstd, and refuses it before the test's answer is asked for.
   const sender = open(t, receiver.endpoint, { compression: 'zstd' })
   for (let i = 1; i <= 2; i++) {
-    const receipt = await sender.send(packed, never)
+    const receipt = await sender.send(compressed, never)
     assert.match(receipt.message, /does not accept zstd.* set otlp\.compression to gzip/)
     assert.equal(receiver.requests.length, i)
   }

@@ -4,7 +4,7 @@ import { type TestContext, test } from 'node:test'
 import { type Certificates, makeCertificates } from '../../../test/helpers/certificates.ts'
 import { type Answer, type ReceiverOptions, startReceiver } from '../../../test/helpers/otlp-receiver.ts'
 import { batchOf, failure, never, noTls } from '../../../test/helpers/sending.ts'
-import { pack } from './compression.ts'
+import { compress } from './compression.ts'
 import { type OtlpGrpcOptions, otlpGrpc } from './otlp-grpc.ts'
 
 const turn = () => new Promise(resolve => setImmediate(resolve))
@@ -36,7 +36,7 @@ test('a batch arrives whole, compressed and not, large and small', async t => {
     const sender = send(t, receiver.endpoint, { compression })
     for (const spans of [1, 100, 20_000]) {
       receiver.lines.length = 0
-      const batch = await pack(batchOf(spans), compression)
+      const batch = await compress(batchOf(spans), compression)
       assert.equal(batch.encoding, compression === 'none' || spans === 1 ? 'identity' : compression)
       const receipt = await sender.send(batch, never)
       assert.deepEqual(receipt, { rejected: 0, message: '' })

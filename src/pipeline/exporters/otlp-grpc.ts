@@ -20,7 +20,7 @@ export interface OtlpGrpcOptions {
   readonly insecure: boolean
   /** Metadata of every request. Values of keys that end in `-bin` are sent as base64. */
   readonly headers: Readonly<Record<string, string>>
-  /** Of batches that were packed otherwise before the settings changed; `pack` does it for all others. */
+  /** Of batches that were compressed otherwise before the settings changed; `compress` does it for all others. */
   readonly compression: Compression
   /** Timeout of one request, connecting included, in milliseconds. */
   readonly timeoutMs: number
@@ -78,7 +78,7 @@ export function otlpGrpc(options: OtlpGrpcOptions): Sender & { readonly connecte
 
   async function send(batch: Batch, stop: AbortSignal): Promise<Receipt> {
     try {
-      return await fallback.run(batch, options.compression, packed => exchange(packed, stop))
+      return await fallback.run(batch, options.compression, compressed => exchange(compressed, stop))
     } catch (error) {
       throw sendError(`cannot export ${batch.signal} to ${endpoint}`, error)
     }

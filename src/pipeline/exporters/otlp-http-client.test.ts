@@ -195,9 +195,14 @@ const status = fc.constantFrom(200, 204, 304, 400, 408, 429, 503)
 const body = fc.uint8Array({ maxLength: 200 }).map(bytes => Buffer.from(bytes))
 
 /** The body as a server may send it. */
-function framed(code: number, plain: Buffer, form: 'length' | 'chunked' | 'close', packed: boolean): Buffer {
-  const bytes = packed ? gzipSync(plain) : plain
-  const fields = packed ? ['Content-Encoding: gzip'] : []
+function framed(
+  code: number,
+  plain: Buffer,
+  form: 'length' | 'chunked' | 'close',
+  compressed: boolean,
+): Buffer {
+  const bytes = compressed ? gzipSync(plain) : plain
+  const fields = compressed ? ['Content-Encoding: gzip'] : []
   if (form === 'length') fields.push(`Content-Length: ${bytes.length}`)
   if (form === 'chunked') fields.push('Transfer-Encoding: chunked')
   const head = Buffer.from([`HTTP/1.1 ${code} Words`, ...fields, '', ''].join('\r\n'))
@@ -212,7 +217,7 @@ function framed(code: number, plain: Buffer, form: 'length' | 'chunked' | 'close
 
 const form = fc.constantFrom('length', 'chunked', 'close')
 
-test('an answer is the same however it is framed, packed and cut', async t => {
+test('an answer is the same however it is framed, compressed and cut', async t => {
   const { port, next } = await talk(t)
   const http = client(t, port)
   await fc.assert(
@@ -221,8 +226,8 @@ test('an answer is the same however it is framed, packed and cut', async t => {
       form,
       fc.boolean(),
       fc.integer({ min: 1, max: 400 }),
-      async (plain, form, packed, size) => {
-        next.bytes = framed(200, plain, form, packed)
+      async (plain, form, compressed, size) => {
+        next.bytes = framed(200, plain, form, compressed)
         next.pieceBytes = size
         const got = await http.post(request, never)
         assert.deepEqual([got.status, got.fault, Buffer.from(got.body)], [200, '', plain])
@@ -239,8 +244,8 @@ test('whatever bytes come, the outcome is an answer within its bound or an error
   const junk = fc.uint8Array({ maxLength: 60 }).map(bytes => Buffer.from(bytes))
   const damaged = fc
     .tuple(status, body, form, fc.boolean(), fc.nat(400), fc.nat(400), junk)
-    .map(([code, plain, form, packed, from, to, instead]) => {
-      const bytes = framed(code, plain, form, packed)
+    .map(([code, plain, form, compressed, from, to, instead]) => {
+      const bytes = framed(code, plain, form, compressed)
       return Buffer.concat([bytes.subarray(0, from), instead, bytes.subarray(Math.max(from, to))])
     })
   await fc.assert(

@@ -27,7 +27,7 @@ export interface HttpRequest {
 export interface HttpAnswer {
   readonly status: number
   readonly headers: IncomingHttpHeaders
-  /** Unpacked; empty where it could not be read. */
+  /** Decompressed; empty where it could not be read. */
   readonly body: Uint8Array
   /** Why the body could not be read; '' when it is whole. */
   readonly fault: string
@@ -124,10 +124,10 @@ export class OtlpHttpClient {
       throw new HttpError('the server closed the idle connection (HTTP 408)', 'unavailable', { stale: true })
     }
     try {
-      const packed = await bodyOf(answer, maxAnswerBytes, leftMs())
+      const compressed = await bodyOf(answer, maxAnswerBytes, leftMs())
       // A server may answer before it has read all, and the rest would keep the connection from the next request.
       if (!call.writableFinished) call.destroy()
-      const plain = await inflate(packed, fields['content-encoding'], maxAnswerBytes)
+      const plain = await inflate(compressed, fields['content-encoding'], maxAnswerBytes)
       return { status, headers: fields, body: plain, fault: '' }
     } catch (error) {
       // With the head of an answer the server has spoken, and that is the outcome.

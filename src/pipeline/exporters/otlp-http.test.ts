@@ -12,7 +12,7 @@ import {
 import { batchOf, failure, never, noTls } from '../../../test/helpers/sending.ts'
 import { plainBatch } from '../../foundation/model/batch.ts'
 import { type Signal, signals } from '../../foundation/model/signal.ts'
-import { pack, zstdAvailable } from './compression.ts'
+import { compress, zstdAvailable } from './compression.ts'
 import { type OtlpHttpOptions, otlpHttp } from './otlp-http.ts'
 
 const protocols = ['http/protobuf', 'http/json'] as const
@@ -52,15 +52,15 @@ test('a batch arrives whole in either form and every compression, over one conne
       assert.equal(sender.connected, false)
       for (const spans of [1, 100, 20_000]) {
         receiver.lines.length = 0
-        const sent = await sender.send(await pack(batchOf(spans), compression), never)
+        const sent = await sender.send(await compress(batchOf(spans), compression), never)
         assert.deepEqual(sent, { rejected: 0, message: '', httpStatus: 200 })
         assert.deepEqual(
           receiver.lines.map(line => line.name),
           Array.from({ length: spans }, (_, i) => `span ${i}`),
         )
         const { headers } = receiver.requests.at(-1)!
-        const packed = spans > 1 && compression !== 'none'
-        assert.equal(headers['content-encoding'], packed ? compression : undefined)
+        const compressed = spans > 1 && compression !== 'none'
+        assert.equal(headers['content-encoding'], compressed ? compression : undefined)
         assert.equal(
           headers['content-type'],
           protocol === 'http/json' ? 'application/json' : 'application/x-protobuf',
@@ -71,18 +71,18 @@ test('a batch arrives whole in either form and every compression, over one conne
     }
 })
 
-test('a backlog that was packed by other settings is sent by those of now', async t => {
+test('a backlog that was compressed by other settings is sent by those of now', async t => {
   const receiver = await receive(t, { keep: true })
-  const packed = await pack(batchOf(100), zstdAvailable ? 'zstd' : 'gzip')
+  const compressed = await compress(batchOf(100), zstdAvailable ? 'zstd' : 'gzip')
   for (const [compression, want] of [
     ['none', undefined],
     ['gzip', 'gzip'],
   ] as const) {
-    await open(t, receiver.endpoint, { compression }).send(packed, never)
+    await open(t, receiver.endpoint, { compression }).send(compressed, never)
     assert.equal(receiver.requests.at(-1)!.headers['content-encoding'], want)
   }
   assert.equal(receiver.counts.traces, 200)
-  const broken = { ...packed, body: packed.body.subarray(0, 20) }
+  const broken = { ...compressed, body: compressed.body.subarray(0, 20) }
   const error = await failure(open(t, receiver.endpoint, { compression: 'none' }).send(broken, never))
   assert.deepEqual([error.type, error.retryable], ['internal', false])
   assert.match(error.message, /cannot export traces to 127\.0\.0\.1:\d+: cannot decompress a batch of traces/)
@@ -92,7 +92,7 @@ test('a receiver that refuses zstd gets gzip, and the operator the way to spare 
   skip: withoutZstd,
 }, async t => {
   const receiver = await receive(t)
-  const batch = await pack(batchOf(100), 'zstd')
+  const batch = await compress(batchOf(100), 'zstd')
   const check = async (status: number, message: string, protocol: OtlpHttpOptions['protocol']) => {
     receiver.requests.length = 0
     receiver.answer = ({ headers }) =>

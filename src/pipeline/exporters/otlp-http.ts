@@ -4,7 +4,7 @@ import { hostPort } from '../../foundation/lib/host-port.ts'
 import type { ProxyChoice } from '../../foundation/lib/proxy.ts'
 import { type Batch, plainBatch, type Receipt, SendError, type Sender } from '../../foundation/model/batch.ts'
 import type { Signal } from '../../foundation/model/signal.ts'
-import { type Compression, pack, unpack } from './compression.ts'
+import { type Compression, compress, decompress } from './compression.ts'
 import { requestToJson } from './otlp/json.ts'
 import { receiptOf, refusalOf } from './otlp-http-answer.ts'
 import { HttpError, OtlpHttpClient } from './otlp-http-client.ts'
@@ -22,7 +22,7 @@ export interface OtlpHttpOptions {
   readonly insecure: boolean
   /** Headers of every request. */
   readonly headers: Readonly<Record<string, string>>
-  /** Of JSON, and of batches that were packed otherwise before the settings changed; `pack` does it for all others. */
+  /** Of JSON, and of batches that were compressed otherwise before the settings changed; `compress` does it for all others. */
   readonly compression: Compression
   /** Timeout of one request, connecting included, in milliseconds. */
   readonly timeoutMs: number
@@ -75,8 +75,8 @@ export function otlpHttp(options: OtlpHttpOptions): Sender & { readonly connecte
 
   const pathOf = (signal: Signal) => requestPath(options.endpoint, options.ownEndpoint, paths[signal])
 
-  async function exchange(packed: Batch, share: number, stop: AbortSignal): Promise<Receipt> {
-    const { signal, body, encoding } = packed
+  async function exchange(compressed: Batch, share: number, stop: AbortSignal): Promise<Receipt> {
+    const { signal, body, encoding } = compressed
     const request = {
       path: pathOf(signal),
       headers: encoding === 'identity' ? headers : { ...headers, 'content-encoding': encoding },
@@ -98,7 +98,7 @@ export function otlpHttp(options: OtlpHttpOptions): Sender & { readonly connecte
     try {
       const formed = json ? await jsonBatch(batch, compression) : batch
       const share = batch.plainBytes / Math.max(1, formed.plainBytes)
-      return await fallback.run(formed, compression, packed => exchange(packed, share, stop))
+      return await fallback.run(formed, compression, compressed => exchange(compressed, share, stop))
     } catch (error) {
       throw sendError(`cannot export ${batch.signal} to ${endpoint}`, error)
     }
@@ -121,9 +121,9 @@ function checkPath({ endpoint, ownEndpoint }: OtlpHttpOptions): void {
 
 /** Batch as JSON, converted when it is sent: queues store protobuf, which any protocol can send. */
 async function jsonBatch(batch: Batch, compression: Compression): Promise<Batch> {
-  const { signal, items, lanes } = batch
-  const text = requestToJson(signal, await unpack(batch))
-  return pack(plainBatch(signal, items, Buffer.from(text, 'utf8'), lanes), compression)
+  const { signal, items, orderKeys } = batch
+  const text = requestToJson(signal, await decompress(batch))
+  return compress(plainBatch(signal, items, Buffer.from(text, 'utf8'), orderKeys), compression)
 }
 
 function sendError(what: string, error: unknown): SendError {

@@ -1,5 +1,5 @@
 import { type Batch, type Receipt, SendError } from '../../foundation/model/batch.ts'
-import { type Compression, repack } from './compression.ts'
+import { type Compression, recompress } from './compression.ts'
 
 /**
  * Sends to one receiver, with gzip once it has rejected zstd: OTLP requires servers to support gzip and no other
@@ -15,14 +15,14 @@ export class ZstdFallback {
     send: (batch: Batch) => Promise<Receipt>,
   ): Promise<Receipt> {
     const chosen = this.#refused && compression === 'zstd' ? 'gzip' : compression
-    const packed = await repack(batch, chosen)
+    const compressed = await recompress(batch, chosen)
     try {
-      const receipt = await send(packed)
-      return packed.encoding !== batch.encoding && this.#refused ? warned(receipt) : receipt
+      const receipt = await send(compressed)
+      return compressed.encoding !== batch.encoding && this.#refused ? warned(receipt) : receipt
     } catch (error) {
-      if (packed.encoding !== 'zstd' || !refusesEncoding(error)) throw error
+      if (compressed.encoding !== 'zstd' || !refusesEncoding(error)) throw error
     }
-    const receipt = await send(await repack(packed, 'gzip'))
+    const receipt = await send(await recompress(compressed, 'gzip'))
     this.#refused = true
     return warned(receipt)
   }

@@ -102,7 +102,7 @@ for (const signal of signals) {
           add: (_resource, _scope, one) => {
             told += sizeOf(one)
           },
-          miss: (reason, count) => {
+          drop: (reason, count) => {
             assert.notEqual(reason, 'processor')
             told += count
           },
@@ -180,7 +180,7 @@ for (const signal of signals) {
                 added++
                 assert.doesNotMatch(textsOf(from) + textsOf(one), secrets)
               },
-              miss: () => undefined,
+              drop: () => undefined,
             })
         }
         assert.ok(added > 0)

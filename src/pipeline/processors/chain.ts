@@ -1,3 +1,4 @@
+import type { DropReasonName } from '../../foundation/model/drop-reasons.ts'
 import type { LogRecord } from '../../foundation/model/log.ts'
 import type { Metric } from '../../foundation/model/metric.ts'
 import type { Profile } from '../../foundation/model/profile.ts'
@@ -26,7 +27,7 @@ export interface MetricForm {
 export interface Out<T> {
   add(resource: Resource, scope: Scope, item: T): void
   /** Items that go no further, counted as receivers count them. */
-  miss(reason: string, items: number): void
+  drop(reason: DropReasonName, items: number): void
 }
 
 /** The stages that items of one signal pass, in their order. */
@@ -99,19 +100,24 @@ const makers: { readonly [S in Signal]: Maker<ItemOf[S]> } = {
   metrics: (stages, settings, form, before) => new SeriesChain(stages, settings, form, before as SeriesChain),
 }
 
+/** A resource after the stages, or the reason to drop its items. */
+type Passed =
+  | { readonly resource: Resource; readonly reason: undefined }
+  | { readonly resource: undefined; readonly reason: DropReasonName }
+
 /** Resources as the stages leave them, each asked about once. */
 class Resources {
   readonly #stages: readonly NamedStage[]
-  #known = new WeakMap<Resource, { readonly resource: Resource | undefined; readonly reason: string }>()
+  #known = new WeakMap<Resource, Passed>()
   #last: Resource | undefined
-  #lastKnown: { readonly resource: Resource | undefined; readonly reason: string } | undefined
+  #lastKnown: Passed | undefined
 
   constructor(stages: readonly NamedStage[]) {
     this.#stages = stages.filter(({ stage }) => stage.resource !== undefined)
   }
 
   /** What became of a resource; without one, `reason` says who dropped it. */
-  after(resource: Resource): { readonly resource: Resource | undefined; readonly reason: string } {
+  after(resource: Resource): Passed {
     if (resource === this.#last) return this.#lastKnown!
     let known = this.#known.get(resource)
     if (known === undefined) {
@@ -123,14 +129,15 @@ class Resources {
     return known
   }
 
-  #pass(original: Resource) {
+  #pass(original: Resource): Passed {
     let resource = original
     for (const { name, stage } of this.#stages) {
       const next = stage.resource!(resource)
-      if (next === undefined) return { resource: undefined, reason: name }
+      // Such a processor is named for its reason.
+      if (next === undefined) return { resource: undefined, reason: name as DropReasonName }
       resource = next
     }
-    return { resource, reason: '' }
+    return { resource, reason: undefined }
   }
 }
 
@@ -150,14 +157,14 @@ class ItemChain<T> implements Chain<T> {
   run(original: Resource, scope: Scope, item: T, out: Out<T>): void {
     const { resource, reason } = this.#resources.after(original)
     if (resource === undefined) {
-      out.miss(reason, 1)
+      out.drop(reason, 1)
       return
     }
     const steps = this.#steps
     for (let i = 0; i < steps.length; i++) {
       const verdict = steps[i]!(item, resource)
       if (verdict === '') continue
-      out.miss(verdict, 1)
+      out.drop(verdict, 1)
       return
     }
     out.add(resource, scope, item)
@@ -186,14 +193,14 @@ class SeriesChain implements Chain<Metric> {
 
   run(original: Resource, scope: Scope, metric: Metric, out: Out<Metric>): void {
     const { resource, reason } = this.#resources.after(original)
-    if (resource === undefined) out.miss(reason, metric.points.length)
+    if (resource === undefined) out.drop(reason, metric.points.length)
     else this.#metrics.run(resource, scope, metric, out, original)
   }
 
   prepare(original: Resource, scope: Scope, metric: Metric, out: Out<Metric>): Lasting | undefined {
     const { resource, reason } = this.#resources.after(original)
     if (resource !== undefined) return this.#metrics.prepare(resource, scope, metric, out)
-    out.miss(reason, metric.points.length)
+    out.drop(reason, metric.points.length)
     return { forMs: Number.POSITIVE_INFINITY, asksAgain: false }
   }
 

@@ -27,7 +27,7 @@ class Sink implements MetricOut {
     this.metrics.push(structuredClone({ ...metric, points: metric.points.map(plain) }) as never)
   }
 
-  miss(reason: string, items: number): void {
+  drop(reason: string, items: number): void {
     this.missed[reason] = (this.missed[reason] ?? 0) + items
   }
 
@@ -106,7 +106,7 @@ const marked = { 'otel.metric.overflow': true }
 test('with nothing to do to series the metric goes through as it is', () => {
   const metric = sum([number({}, 1)])
   const seen: Metric[] = []
-  const out: MetricOut = { add: (_r, _s, each) => seen.push(each), miss: () => assert.fail() }
+  const out: MetricOut = { add: (_r, _s, each) => seen.push(each), drop: () => assert.fail() }
   metricChain([stage({ metric: () => '' })], cumulative).run(shop, scope, metric, out)
   metricChain([stage({ metric: () => '' })], delta).run(
     shop,
@@ -175,7 +175,7 @@ test('every kind comes out as it went in', () => {
   for (const metric of given)
     all.run(shop, scope, metric, {
       ...out,
-      miss: () => assert.fail(),
+      drop: () => assert.fail(),
       add(_resource, _scope, each) {
         const [made, want] = [each.points[0]!, metric.points[0]!] as unknown as Record<string, unknown>[]
         for (const key of Object.keys(want!))
@@ -428,7 +428,7 @@ test('delta: an exponential histogram whose scale falls goes on', () => {
       scope,
       { ...described, kind: 'exponential_histogram', points },
       {
-        miss: () => assert.fail(),
+        drop: () => assert.fail(),
         add(_resource, _scope, metric) {
           assert.ok(metric.kind === 'exponential_histogram')
           const [{ scale, positive, ...point }] = metric.points as [(typeof metric.points)[number]]
@@ -566,7 +566,7 @@ test('with the bound on series, a bomb ends in one point that keeps the total, a
       count += points.length
       for (const point of points) told += (point as NumberPoint).value
     },
-    miss: (reason, items) => {
+    drop: (reason, items) => {
       assert.equal(reason, 'cardinality')
       missed += items
     },
@@ -584,7 +584,7 @@ test('a metric goes out in parts that fit into a request, stages or none', () =>
       const sizes: number[] = []
       const out: MetricOut = {
         add: (_r, _s, part) => sizes.push(part.points.length),
-        miss: () => assert.fail(),
+        drop: () => assert.fail(),
       }
       metricChain(stages, cumulative).run(shop, scope, metric, out)
       const total = sizes.reduce((a, b) => a + b)
@@ -674,7 +674,7 @@ test('a series that ended says so, and what comes later under its name begins an
   run(number({}, 5))
   assert.deepEqual(run(number({}, 7, 3_000)), [2])
   const seen: (boolean | undefined)[] = []
-  const out: MetricOut = { add: (_r, _s, { points }) => seen.push(points[0]!.noValue), miss: assert.fail }
+  const out: MetricOut = { add: (_r, _s, { points }) => seen.push(points[0]!.noValue), drop: assert.fail }
   chain.run(shop, scope, sum([{ ...number({}, Number.NaN, 4_000), noValue: true }]), out)
   assert.deepEqual(seen, [true])
   // It began before anybody watched it, as far as is known now.
@@ -731,7 +731,7 @@ test('summaries never become deltas, and keep what they say in parts, too', () =
         seen.push(i)
       }
     },
-    miss: () => assert.fail(),
+    drop: () => assert.fail(),
   }
   chain.run(shop, scope, { ...described, kind: 'summary', metadata, points }, out)
   assert.deepEqual(seen, [...points.keys()])
@@ -749,7 +749,7 @@ test('what exemplars say beside their series is changed in copies', () => {
       const [point] = metric.points as readonly NumberPoint[]
       for (const each of point!.exemplars!) users.push(each.attributes.get('user'))
     },
-    miss: () => assert.fail(),
+    drop: () => assert.fail(),
   }
   const empty = { ...exemplar, attributes: new Attributes() }
   chain.run(shop, scope, sum([{ ...number({}, 1), exemplars: [exemplar, empty] }]), out)

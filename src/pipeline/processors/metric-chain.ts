@@ -1,4 +1,5 @@
 import { Attributes } from '../../foundation/model/attributes.ts'
+import type { DropReasonName } from '../../foundation/model/drop-reasons.ts'
 import type { Exemplar, Metric } from '../../foundation/model/metric.ts'
 import type { Resource, Scope } from '../../foundation/model/resource.ts'
 import { Deltas } from './metric-chain/deltas.ts'
@@ -11,7 +12,7 @@ import { overflow, type Stage, type Verdict } from './processor.ts'
 export interface MetricOut {
   add(resource: Resource, scope: Scope, metric: Metric): void
   /** Data points that go no further. */
-  miss(reason: string, items: number): void
+  drop(reason: DropReasonName, items: number): void
 }
 
 /** What happens to metrics on their way out. */
@@ -123,7 +124,7 @@ class StagedChain implements MetricChain {
       } catch {
         // As everywhere a fault in a processor costs the item, but parts of this one may be on their way.
         this.#forget()
-        out.miss(fault, metric.points.length - this.#handedOn)
+        out.drop(fault, metric.points.length - this.#handedOn)
       }
     }
   }
@@ -300,7 +301,7 @@ function refuses(onMetric: readonly OnMetric[], resource: Resource, metric: Metr
   for (let i = 0; i < onMetric.length; i++) {
     const verdict = onMetric[i]!(metric, resource)
     if (verdict === '') continue
-    out.miss(verdict, metric.points.length)
+    out.drop(verdict, metric.points.length)
     return true
   }
   return false
@@ -370,10 +371,10 @@ function attributesBytes({ keys, values, size }: Attributes): number {
 
 /** How many points of one metric were lost, by reason. */
 class Losses {
-  readonly #reasons: Verdict[] = []
+  readonly #reasons: DropReasonName[] = []
   readonly #counts: number[] = []
 
-  count(reason: Verdict): void {
+  count(reason: DropReasonName): void {
     const at = this.#reasons.indexOf(reason)
     if (at >= 0) this.#counts[at]!++
     else {
@@ -383,7 +384,7 @@ class Losses {
   }
 
   report(out: MetricOut): void {
-    for (let i = 0; i < this.#reasons.length; i++) out.miss(this.#reasons[i]!, this.#counts[i]!)
+    for (let i = 0; i < this.#reasons.length; i++) out.drop(this.#reasons[i]!, this.#counts[i]!)
     this.clear()
   }
 

@@ -154,7 +154,7 @@ export class Trial {
         this.#tellResource(to)
         this.#tellChange('item', title, changesBetween(before, portraitOf(left as typeof item)))
       },
-      miss: reason => {
+      drop: reason => {
         add(this.tally.dropped, reason, 1)
         if (this.#onFate) this.#tellDrop('item', [title], reason)
       },
@@ -188,7 +188,7 @@ export class Trial {
           } else this.#tellAdded(metric, attributes)
         }
       },
-      miss: (reason, items) => {
+      drop: (reason, items) => {
         add(this.tally.dropped, reason, items)
         reasons.push(reason)
       },

@@ -31,10 +31,10 @@ test('what does not run has failed, with one line, and is limited where it runs 
 test('a disk queue that is not there has one line, and so have targets that nobody scrapes', () => {
   const { config } = loaded
   const reason = 'the disk is read-only'
-  const outlets = { store: reason, endpoint: 'h:4317' } as unknown as Parameters<
+  const pipelines = { store: reason, endpoint: 'h:4317' } as unknown as Parameters<
     NonNullable<typeof queue.state>
   >[0]
-  const standing = [{ subsystem: queue as never, state: queue.state!(outlets, config) }]
+  const standing = [{ subsystem: queue as never, state: queue.state!(pipelines, config) }]
   const lines = banner(standing, loaded).map(({ state, name, detail }) => [state, name, detail])
   assert.deepEqual(lines, [['failed', 'queue', reason]])
   const own = {

@@ -20,9 +20,9 @@ import {
 import { cpu } from '../../signals/metrics/collectors/cpu.ts'
 import { loadavg } from '../../signals/metrics/collectors/loadavg.ts'
 import { meminfo } from '../../signals/metrics/collectors/meminfo.ts'
+import { ExportPipelines } from './export-pipelines.ts'
 import { HostMetricsPush } from './host-metrics-push.ts'
 import { bootTimeUs } from './host-resource.ts'
-import { Outlets } from './outlets.ts'
 import { SystemMetrics, type SystemMetricsOptions } from './system-metrics.ts'
 
 type Unit = Collector<Keys>
@@ -83,7 +83,7 @@ function systemMetrics(t: TestContext, units: readonly Unit[], dropLabels: strin
 }
 
 /** A receiver, and the agent's own way to it. */
-async function outlets(t: TestContext): Promise<{ receiver: Receiver; outlets: Outlets }> {
+async function pipelines(t: TestContext): Promise<{ receiver: Receiver; pipelines: ExportPipelines }> {
   const receiver = await startReceiver({ keep: true })
   t.after(() => receiver.close())
   const env = {
@@ -95,12 +95,17 @@ async function outlets(t: TestContext): Promise<{ receiver: Receiver; outlets: O
   const nowhere = '/nonexistent'
   const { config, problems } = loadConfig({ explicit: false, cwd: nowhere, systemFile: nowhere, env })
   assert.deepEqual(problems, [])
-  const made = new Outlets(config, { log: silentLogger, observe: () => {}, lock: () => true })
+  const made = new ExportPipelines(config, { log: silentLogger, observe: () => {}, lock: () => true })
   t.after(() => made.pipeline.close())
-  return { receiver, outlets: made }
+  return { receiver, pipelines: made }
 }
 
-function push(t: TestContext, metrics: SystemMetrics, way: Outlets, intervalMs = hour): HostMetricsPush {
+function push(
+  t: TestContext,
+  metrics: SystemMetrics,
+  way: ExportPipelines,
+  intervalMs = hour,
+): HostMetricsPush {
   const intake = way.pipeline.intake('metrics')
   const options = {
     metrics: () => metrics,
@@ -117,7 +122,7 @@ function push(t: TestContext, metrics: SystemMetrics, way: Outlets, intervalMs =
 
 /** What a receiver got of one push. */
 async function received(t: TestContext, metrics: SystemMetrics): Promise<readonly Line[]> {
-  const { receiver, outlets: way } = await outlets(t)
+  const { receiver, pipelines: way } = await pipelines(t)
   await push(t, metrics, way).push()
   await way.pipeline.flush(20_000)
   return receiver.lines as unknown as readonly Line[]
@@ -372,7 +377,7 @@ test('readings are pushed in intervals, and no more after the end', async t => {
   let reads = 0
   const level = gauge('level', 'A level.')
   const metrics = systemMetrics(t, [unitOf(readings => readings.set(level, ++reads))])
-  const { receiver, outlets: way } = await outlets(t)
+  const { receiver, pipelines: way } = await pipelines(t)
   const pushing = push(t, metrics, way)
   assert.equal(reads, 0)
   pushing.configure(20)
@@ -385,7 +390,7 @@ test('readings are pushed in intervals, and no more after the end', async t => {
 
 test('a fault is told once, and the next push is tried', async t => {
   const metrics = systemMetrics(t, [])
-  const { outlets: way } = await outlets(t)
+  const { pipelines: way } = await pipelines(t)
   const told: string[] = []
   let asked = 0
   const log = { ...silentLogger, error: (message: string) => void told.push(message) }

@@ -318,7 +318,7 @@ export class KernelTelemetry {
     const { ledger } = this.#options.pipeline
     const untold = this.#events?.untold ?? 0
     const reason = this.#eventSteps.isLowered ? 'cpu_limit' : 'over_budget'
-    if (untold > this.#untold) ledger.logs.miss(reason, untold - this.#untold, 'process')
+    if (untold > this.#untold) ledger.logs.dropAtIntake(reason, untold - this.#untold, 'process')
     this.#untold = untold
     const lost = this.#syscalls?.lost ?? 0
     if (lost > this.#lostCalls)

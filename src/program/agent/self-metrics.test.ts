@@ -51,7 +51,7 @@ const tracing = Object.assign(Object.create(Tracing.prototype), {
 const store = Object.create(DiskStore.prototype, {
   state: { value: { bytes: 15, maxBytes: 16, state: 'failing' } },
 })
-const laneOf = (signal: Signal) => ({
+const stateOf = (signal: Signal) => ({
   exportedBy: new Map(signal === 'traces' ? [['h:4317', 7]] : []),
   dropped: new Map(signal === 'traces' ? [['queue_full', 1]] : []),
   rejected: 0,
@@ -59,9 +59,9 @@ const laneOf = (signal: Signal) => ({
   recovered: signal === 'logs' ? 13 : 0,
 })
 const none = { eachType: () => undefined }
-const outlets = {
+const pipelines = {
   pipeline: {
-    state: laneOf,
+    state: stateOf,
     ledger: {
       metrics: { eachType: (each: (type: string, items: number) => void) => each('http', 4) },
       logs: none,
@@ -97,8 +97,8 @@ const running = new Map<unknown, unknown>([
   [cpu, { state: { limit_cores: 0.5, used_cores: 0.2, changes: 3, lowered: [{ name: 'spans', steps: 2 }] } }],
   [lastRun, { ends: { watchdog: 2 } }],
   [eventLoop, { watch: { longest: 2, longestLastMinute: 0.05, histogram: () => turns } }],
-  [exporting, outlets],
-  [queue, outlets],
+  [exporting, pipelines],
+  [queue, pipelines],
   [traces, tracing],
   [connections, { losses: {} }],
   [

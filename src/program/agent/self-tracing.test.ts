@@ -10,7 +10,7 @@ import { resource } from '../../foundation/model/resource.ts'
 import { Span, SpanKind } from '../../foundation/model/span.ts'
 import type { Pipeline } from '../../pipeline/pipeline.ts'
 import type { ExportRequest } from '../../pipeline/send-loop.ts'
-import { Outlets } from './outlets.ts'
+import { ExportPipelines } from './export-pipelines.ts'
 import { SelfTracer, type SelfTracingSettings } from './self-tracing.ts'
 
 const identity = { serviceName: 'svc', instanceId: 'here', version: '1.2.3', hostName: 'host' }
@@ -28,7 +28,7 @@ interface Scene {
 async function open(t: TestContext, settings: SelfTracingSettings = all): Promise<Scene> {
   const receiver = await startReceiver({ keep: true })
   t.after(() => receiver.close())
-  const { pipeline } = outlets(t, receiver.endpoint, request => tracer.exportRequest(request))
+  const { pipeline } = pipelines(t, receiver.endpoint, request => tracer.exportRequest(request))
   const tracer = new SelfTracer({
     emit: (of, scope, span) => pipeline.intake('traces').add(of, scope, span),
     resource: identity,
@@ -43,12 +43,12 @@ async function open(t: TestContext, settings: SelfTracingSettings = all): Promis
   return { tracer, pipeline, receiver, settle }
 }
 
-function outlets(
+function pipelines(
   t: TestContext,
   endpoint: string,
   observe: (request: ExportRequest) => void,
   env: Readonly<Record<string, string>> = {},
-): Outlets {
+): ExportPipelines {
   const { config, problems } = loadConfig({
     explicit: false,
     cwd: '/nonexistent',
@@ -65,7 +65,7 @@ function outlets(
   })
   assert.deepEqual(problems, [])
   const log = createLogger({ level: 'error', format: 'text', write: () => {} })
-  const made = new Outlets(config, { log, observe, lock: () => true })
+  const made = new ExportPipelines(config, { log, observe, lock: () => true })
   t.after(() => made.pipeline.close())
   return made
 }
@@ -270,7 +270,7 @@ test('each destination of a real pipeline is traced by the protocol that it has'
   t.after(() => grpc.close())
   http.answer = ({ path }) => (path === '/v1/logs' ? { kind: 'ok' } : { kind: 'refuse', status: 400 })
   const { tracer, kept } = keeping()
-  const { pipeline } = outlets(t, grpc.endpoint, request => tracer.exportRequest(request), {
+  const { pipeline } = pipelines(t, grpc.endpoint, request => tracer.exportRequest(request), {
     SVC_OTLP_LOGS_PROTOCOL: 'http/json',
     SVC_OTLP_LOGS_ENDPOINT: `${http.endpoint}/v1/logs`,
     SVC_OTLP_METRICS_PROTOCOL: 'http/protobuf',

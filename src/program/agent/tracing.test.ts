@@ -252,7 +252,7 @@ test('what a rule leaves out is in the books, however often the rule changes', k
   const { traces } = taken.ledger
   assert.equal(sum(pid => taken.spans.get(pid)!) + traces.droppedTotal, total)
   assert.equal(traces.collected, total)
-  for (const reason of ['excluded_path', 'sampled', 'over_budget', 'ring_full'])
+  for (const reason of ['excluded_path', 'sampled', 'over_budget', 'ring_full'] as const)
     assert.ok(traces.dropped.get(reason)! > 0, reason)
 })
 

@@ -183,7 +183,7 @@ export class Tracing {
       countedBounds: kernelBounds,
       resourceOf: ({ pid, comm, server, localPort }) => processes.resource(pid, comm, server ? localPort : 0),
       spans: pipeline.intake('traces'),
-      drop: (reason, n) => account.miss(reason, n),
+      drop: (reason, n) => account.dropAtIntake(reason, n),
       refuse: connection => this.capture.refuse(connection),
       exports: ({ pid, comm }) => processes.exported(pid, comm),
       hidden: ({ pid, comm }) => processes.hidden(pid, comm),
@@ -204,7 +204,7 @@ export class Tracing {
     return new TracingSink({
       tracer: this.tracer,
       streams: this.streams,
-      drop: (reason, n) => account.miss(reason, n),
+      drop: (reason, n) => account.dropAtIntake(reason, n),
       counted: operations => {
         this.#unbooked += operations
       },
@@ -316,8 +316,8 @@ export class Tracing {
     this.tracer.lost('no_memory', grown('pipeline_full'))
     this.#seen = now
     const ringFull = this.#explain(this.#unbooked)
-    account.miss('ring_full', ringFull)
-    account.miss(this.budget.reason, this.#unbooked - ringFull)
+    account.dropAtIntake('ring_full', ringFull)
+    account.dropAtIntake(this.budget.reason, this.#unbooked - ringFull)
     this.#unbooked = 0
   }
 

@@ -21,18 +21,18 @@ interface Answer {
 /** Checks contact other hosts; viewers share one result. */
 const freshMs = 10_000
 
-const answers = new WeakMap<UiParts['outlets'], Answer>()
+const answers = new WeakMap<UiParts['pipelines'], Answer>()
 
 /** Runs the checks at most once at a time; a result is reused for ten seconds. */
 export function doctor(parts: UiParts): Promise<DoctorDocument> {
-  const known = answers.get(parts.outlets)
+  const known = answers.get(parts.pipelines)
   if (known !== undefined && performance.now() - known.atMs < freshMs) return known.document
   const answer: Answer = { document: examined(parts), atMs: Number.POSITIVE_INFINITY }
-  answers.set(parts.outlets, answer)
+  answers.set(parts.pipelines, answer)
   const settled = () => {
     answer.atMs = performance.now()
   }
-  answer.document.then(settled, () => answers.delete(parts.outlets))
+  answer.document.then(settled, () => answers.delete(parts.pipelines))
   return answer.document
 }
 

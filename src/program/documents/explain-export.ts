@@ -20,8 +20,8 @@ const nearlyFull = 0.5
 
 export function spanFindings(parts: UiParts, tracing: Tracing): Finding[] {
   if (!parts.stopping()) tracing.sync()
-  const state = parts.outlets.pipeline.state('traces')
-  const waiting = parts.outlets.waiting('traces')
+  const state = parts.pipelines.pipeline.state('traces')
+  const waiting = parts.pipelines.waiting('traces')
   const { sampled = 0, ...others } = Object.fromEntries(state.dropped)
   const made = state.collected + waiting - state.queued
   const kept = made - sampled
@@ -90,10 +90,10 @@ function lossesOf(parts: UiParts, dropped: ReadonlyMap<string, number>): Loss[] 
 /** Export of traces. */
 export function exportFindings(parts: UiParts): Finding[] {
   const topic = 'export'
-  const { outlets } = parts
-  const { pipeline } = outlets
+  const { pipelines } = parts
+  const { pipeline } = pipelines
   const { destination, dropped, queued } = pipeline.state('traces')
-  const fault = outlets.faults.find(({ signal }) => signal === 'traces')
+  const fault = pipelines.faults.find(({ signal }) => signal === 'traces')
   if (fault !== undefined)
     return [{ topic, state: 'missing', text: fault.reason, hint: fault.hint, cause: 'endpoint_down' }]
   if (destination === undefined)

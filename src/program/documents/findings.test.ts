@@ -8,7 +8,7 @@ import { Findings, ofFileSystem, ofHost, ofLoss, ofServices } from './findings.t
 import type { UiParts } from './parts.ts'
 import type { ServicePast } from './services.ts'
 
-interface Lane {
+interface Balance {
   readonly dropped?: Readonly<Record<string, number>>
   readonly rejected?: number
   readonly fill?: number
@@ -17,16 +17,16 @@ interface Lane {
 }
 
 /** An agent on which all is well, but for what is given. */
-function partsOf(lanes: Partial<Record<Signal, Lane>> = {}, more: Partial<UiParts> = {}): UiParts {
+function partsOf(balances: Partial<Record<Signal, Balance>> = {}, more: Partial<UiParts> = {}): UiParts {
   const pipeline = {
     state: (signal: Signal) => {
-      const { dropped = {}, rejected = 0, oldestMs = 0, destination } = lanes[signal] ?? {}
+      const { dropped = {}, rejected = 0, oldestMs = 0, destination } = balances[signal] ?? {}
       return { dropped: new Map(Object.entries(dropped)), rejected, oldestMs, destination }
     },
-    fill: (signal: Signal) => lanes[signal]?.fill ?? 0,
+    fill: (signal: Signal) => balances[signal]?.fill ?? 0,
   }
   return {
-    outlets: { pipeline, faults: [], store: undefined, stages: () => [] },
+    pipelines: { pipeline, faults: [], store: undefined, stages: () => [] },
     tracing: undefined,
     faults: () => [],
     stuck: () => undefined,
@@ -38,7 +38,7 @@ function partsOf(lanes: Partial<Record<Signal, Lane>> = {}, more: Partial<UiPart
   } as unknown as UiParts
 }
 
-const sent: Lane = { destination: { lastError: null } }
+const sent: Balance = { destination: { lastError: null } }
 
 function past(name: string, more: Partial<ServicePast['service']> = {}, usualP95Ms: number | null = null) {
   const service = {
@@ -157,13 +157,12 @@ test('there are twelve at most, the worst first, and no kind hides the others', 
   const services = Array.from({ length: 40 }, (_, i) =>
     past(`s${i}`, { errors_percent: 100, p95_ms: 500 }, 10),
   )
-  const lanes = Object.fromEntries(
+  const balances = Object.fromEntries(
     ['traces', 'metrics', 'logs', 'profiles'].map(signal => [signal, { ...sent, fill: 0.95 }]),
   )
-  const findings = new Findings(partsOf(lanes, { stuck: () => 'the capture was last drained 20 s ago' })).of(
-    services,
-    0,
-  )
+  const findings = new Findings(
+    partsOf(balances, { stuck: () => 'the capture was last drained 20 s ago' }),
+  ).of(services, 0)
   assert.ok(findings.length <= 12)
   const levels = findings.map(({ level }) => ['bad', 'warn', 'note'].indexOf(level))
   assert.deepEqual(levels, levels.toSorted())

@@ -32,7 +32,7 @@ export class Findings {
 
   constructor(parts: UiParts) {
     this.#parts = parts
-    this.#losses = new RecentLosses(parts.outlets.pipeline)
+    this.#losses = new RecentLosses(parts.pipelines.pipeline)
     this.#fileSystems = new FullFileSystems(parts)
   }
 
@@ -184,7 +184,7 @@ export function ofLoss({ signal, reason, perSecond }: Loss): Finding {
   }
 }
 
-function ofQueues({ outlets: { pipeline } }: UiParts): Finding[] {
+function ofQueues({ pipelines: { pipeline } }: UiParts): Finding[] {
   return signals.flatMap(signal => {
     const filled = 100 * pipeline.fill(signal)
     if (filled < 50) return []
@@ -200,9 +200,9 @@ function ofQueues({ outlets: { pipeline } }: UiParts): Finding[] {
   })
 }
 
-function ofExport({ outlets, window }: UiParts): Finding[] {
-  const isSent = signals.some(signal => outlets.pipeline.state(signal).destination !== undefined)
-  if (isSent || outlets.faults.length > 0) return []
+function ofExport({ pipelines, window }: UiParts): Finding[] {
+  const isSent = signals.some(signal => pipelines.pipeline.state(signal).destination !== undefined)
+  if (isSent || pipelines.faults.length > 0) return []
   return [
     {
       level: 'note',

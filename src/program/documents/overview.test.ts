@@ -36,7 +36,7 @@ function start(t: TestContext, seconds: number) {
   }
   const parts = {
     loaded: () => loaded,
-    outlets: { pipeline, faults: [], store: undefined, stages: () => [] },
+    pipelines: { pipeline, faults: [], store: undefined, stages: () => [] },
     processes: new ProcessTable({ hostName: 'h', hostId: '', bootId: '', version: '1' } as never),
     discovery: {
       host: {

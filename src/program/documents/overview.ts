@@ -129,12 +129,12 @@ function tick(parts: UiParts, shared: OverviewNow, second: number): OverviewLine
   }
 }
 
-function agentCost({ outlets, window }: UiParts): OverviewTick['agent'] {
+function agentCost({ pipelines, window }: UiParts): OverviewTick['agent'] {
   const { agentCpuPercent } = window.vitals.facts
   return {
     cpu_percent: Number.isNaN(agentCpuPercent) ? 0 : Math.round(agentCpuPercent * 10) / 10,
     rss_bytes: process.memoryUsage.rss(),
-    dropped: lostItems(outlets.pipeline),
+    dropped: lostItems(pipelines.pipeline),
     window_bytes: window.bytes,
     window_max_bytes: window.maxBytes,
   }

@@ -2,10 +2,10 @@
 
 import { type Signal, signals } from '../../foundation/model/signal.ts'
 import { DiskStore } from '../../pipeline/disk/disk-store.ts'
-import type { LaneState } from '../../pipeline/pipeline.ts'
+import type { SignalQueueState } from '../../pipeline/pipeline.ts'
 import type { PipelineLine } from '../../view/api/ui/documents.ts'
 import type { Live } from '../../view/api/ui/source.ts'
-import { queueHint } from '../agent/outlets.ts'
+import { queueHint } from '../agent/export-pipelines.ts'
 import { fact } from '../agent/subsystem.ts'
 import { Tracing } from '../agent/tracing.ts'
 import { wished } from './losses.ts'
@@ -29,11 +29,11 @@ const nearlyFull = 0.8
 const mostSeconds = 86_400 * 30
 
 function lineOf(parts: UiParts, rates: RecentRates): PipelineLine {
-  const { tracing, outlets } = parts
+  const { tracing, pipelines } = parts
   if (tracing instanceof Tracing && !parts.stopping()) tracing.sync()
-  const states = new Map(signals.map(signal => [signal, outlets.pipeline.state(signal)]))
+  const states = new Map(signals.map(signal => [signal, pipelines.pipeline.state(signal)]))
   // Spans that wait for their peer are received, but not yet in the pipeline.
-  const early = outlets.waiting('traces') - states.get('traces')!.queued
+  const early = pipelines.waiting('traces') - states.get('traces')!.queued
   const sources = pipelineSources(parts)
   const processors = processorsOf(parts)
   rates.read(readings(states, early, sources, processors), performance.now())
@@ -54,7 +54,7 @@ function lineOf(parts: UiParts, rates: RecentRates): PipelineLine {
   }
 }
 
-function balanceOf(signal: Signal, state: LaneState, early: number, rates: RecentRates): Balance {
+function balanceOf(signal: Signal, state: SignalQueueState, early: number, rates: RecentRates): Balance {
   const growth = rates.change(`${signal} bytes`)
   const left = (state.capacityBytes - state.queuedBytes) / growth
   return {
@@ -93,10 +93,10 @@ interface Stages {
 }
 
 /** One node represents the stages with its name for all signals. */
-function processorsOf({ outlets }: UiParts): ProcessorNode[] {
+function processorsOf({ pipelines }: UiParts): ProcessorNode[] {
   const found = new Map<string, Stages>()
   for (const signal of signals)
-    for (const { name, stage } of outlets.stages(signal)) {
+    for (const { name, stage } of pipelines.stages(signal)) {
       const known: Stages = found.get(name) ?? { signals: [], warnings: [], facts: [], dropped: new Map() }
       found.set(name, known)
       known.signals.push(signal)
@@ -124,9 +124,9 @@ function processorsOf({ outlets }: UiParts): ProcessorNode[] {
 
 const mostFacts = 64
 
-function queueOf(parts: UiParts, signal: Signal, state: LaneState): PipelineNode {
-  const { store } = parts.outlets
-  const fill = parts.outlets.pipeline.fill(signal)
+function queueOf(parts: UiParts, signal: Signal, state: SignalQueueState): PipelineNode {
+  const { store } = parts.pipelines
+  const fill = parts.pipelines.pipeline.fill(signal)
   const facts = [
     fact('waiting', state.queued),
     fact('bytes', state.durable ? state.queuedBytes : `${state.queuedBytes} of ${state.capacityBytes}`),
@@ -162,12 +162,12 @@ function queueOf(parts: UiParts, signal: Signal, state: LaneState): PipelineNode
   return { ...node, state: 'ok', reason: '' }
 }
 
-function exporterIdOf({ destination }: LaneState): string {
+function exporterIdOf({ destination }: SignalQueueState): string {
   return `exporter:${destination?.endpoint ?? ''}`
 }
 
 /** One node per endpoint; without an exporter, one that says why. */
-function exportersOf(parts: UiParts, states: ReadonlyMap<Signal, LaneState>): PipelineNode[] {
+function exportersOf(parts: UiParts, states: ReadonlyMap<Signal, SignalQueueState>): PipelineNode[] {
   const { config } = parts.loaded()
   const nodes = new Map<string, PipelineNode>()
   for (const signal of signals) {
@@ -203,11 +203,11 @@ function exportersOf(parts: UiParts, states: ReadonlyMap<Signal, LaneState>): Pi
 type NodeState = PipelineNode['state']
 
 function exporterOf(
-  { outlets }: UiParts,
+  { pipelines }: UiParts,
   signal: Signal,
-  { destination, requests, failedRequests, retries }: LaneState,
+  { destination, requests, failedRequests, retries }: SignalQueueState,
 ): Pick<PipelineNode, 'state' | 'reason' | 'facts'> {
-  const fault = outlets.faults.find(each => each.signal === signal)
+  const fault = pipelines.faults.find(each => each.signal === signal)
   if (destination === undefined)
     return fault === undefined
       ? { state: 'off', reason: 'no exporter configured: set otlp.endpoint', facts: [] }
@@ -234,14 +234,14 @@ function worse(a: NodeState, b: NodeState): NodeState {
 }
 
 /** Losses, without intended drops. */
-function lossesOf({ dropped, rejected }: LaneState): number {
+function lossesOf({ dropped, rejected }: SignalQueueState): number {
   let lost = rejected
   for (const [reason, items] of dropped) if (!wished.has(reason)) lost += items
   return lost
 }
 
 function readings(
-  states: ReadonlyMap<Signal, LaneState>,
+  states: ReadonlyMap<Signal, SignalQueueState>,
   early: number,
   sources: readonly PipelineSource[],
   processors: readonly ProcessorNode[],
@@ -273,7 +273,7 @@ class Graph {
 
   signal(
     signal: Signal,
-    state: LaneState,
+    state: SignalQueueState,
     sources: readonly PipelineSource[],
     processors: readonly ProcessorNode[],
   ): void {

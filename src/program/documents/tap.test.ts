@@ -7,7 +7,7 @@ import { resource } from '../../foundation/model/resource.ts'
 import { Span, SpanKind, StatusCode } from '../../foundation/model/span.ts'
 import type { TapLine } from '../../view/api/ui/documents.ts'
 import type { TapQuery } from '../../view/api/ui/source.ts'
-import { Outlets } from '../agent/outlets.ts'
+import { ExportPipelines } from '../agent/export-pipelines.ts'
 import type { UiParts } from './parts.ts'
 import { type ShownText, shownText } from './shown-text.ts'
 import { tap } from './tap.ts'
@@ -17,26 +17,30 @@ const cart = resource({ 'service.name': 'cart', 'process.command_args': ['cart',
 const shop = resource({ 'service.name': 'shop' })
 const mailHidden = (text: string) => text.replaceAll('ann@example.com', '[email]')
 
-const open: Outlets[] = []
+const open: ExportPipelines[] = []
 afterEach(async () => {
-  for (const outlets of open.splice(0)) await outlets.pipeline.close()
+  for (const pipelines of open.splice(0)) await pipelines.pipeline.close()
 })
 
 /** A pipeline whose items go nowhere. */
-function outletsOf(): Outlets {
-  const outlets = new Outlets(defaults(), { log: silentLogger, observe: () => {}, lock: () => true })
-  open.push(outlets)
-  return outlets
+function pipelinesOf(): ExportPipelines {
+  const pipelines = new ExportPipelines(defaults(), {
+    log: silentLogger,
+    observe: () => {},
+    lock: () => true,
+  })
+  open.push(pipelines)
+  return pipelines
 }
 
-function tapOf(outlets: Outlets, query: Partial<TapQuery> = {}, shown: ShownText = mailHidden) {
+function tapOf(pipelines: ExportPipelines, query: Partial<TapQuery> = {}, shown: ShownText = mailHidden) {
   const asked: TapQuery = { signal: 'traces', service: '', errors: false, min_ms: 0, otlp: false, ...query }
-  return tap({ outlets, shown } as Pick<UiParts, 'outlets' | 'shown'> as UiParts, asked)
+  return tap({ pipelines, shown } as Pick<UiParts, 'pipelines' | 'shown'> as UiParts, asked)
 }
 
 const span = new Span()
 /** One instance for all, as the tracer has it. */
-function add(outlets: Outlets, name: string, ms = 1, failed = false, of = cart): void {
+function add(pipelines: ExportPipelines, name: string, ms = 1, failed = false, of = cart): void {
   span.traceId.fill(1)
   span.spanId.fill(2)
   span.name = name
@@ -47,18 +51,18 @@ function add(outlets: Outlets, name: string, ms = 1, failed = false, of = cart):
   span.attributes.clear()
   span.attributes.add('url.path', '/users/ann@example.com')
   span.attributes.add('http.response.status_code', 200)
-  outlets.pipeline.intake('traces').add(of, scope, span)
+  pipelines.pipeline.intake('traces').add(of, scope, span)
 }
 
 const titles = (lines: readonly TapLine[]) =>
   lines.map(line => (line.kind === 'item' ? line.title : line.items))
 
 test('items are told from the first look on, as they may be seen', async () => {
-  const outlets = outletsOf()
-  const live = tapOf(outlets)
-  add(outlets, 'GET /before')
+  const pipelines = pipelinesOf()
+  const live = tapOf(pipelines)
+  add(pipelines, 'GET /before')
   assert.deepEqual(await live.next(), [])
-  add(outlets, 'GET /users/ann@example.com', 12)
+  add(pipelines, 'GET /users/ann@example.com', 12)
   const lines = await live.next()
   assert.deepEqual(lines, [
     {
@@ -74,19 +78,19 @@ test('items are told from the first look on, as they may be seen', async () => {
   ])
   assert.deepEqual(await live.next(), [])
   live.close?.()
-  add(outlets, 'GET /after')
+  add(pipelines, 'GET /after')
   assert.deepEqual(await live.next(), [])
 })
 
 test('only what was asked for is told', async () => {
-  const outlets = outletsOf()
+  const pipelines = pipelinesOf()
   const check = async (query: Partial<TapQuery>, want: string[]) => {
-    const live = tapOf(outlets, query)
+    const live = tapOf(pipelines, query)
     await live.next()
-    add(outlets, 'fast')
-    add(outlets, 'slow', 300)
-    add(outlets, 'failed', 1, true)
-    add(outlets, 'other', 1, false, shop)
+    add(pipelines, 'fast')
+    add(pipelines, 'slow', 300)
+    add(pipelines, 'failed', 1, true)
+    add(pipelines, 'other', 1, false, shop)
     assert.deepEqual(titles(await live.next()), want)
     live.close?.()
   }
@@ -98,24 +102,24 @@ test('only what was asked for is told', async () => {
 })
 
 test('between two looks 200 items are kept, and the others are counted', async () => {
-  const outlets = outletsOf()
-  const live = tapOf(outlets)
+  const pipelines = pipelinesOf()
+  const live = tapOf(pipelines)
   await live.next()
-  for (let i = 0; i < 250; i++) add(outlets, `GET /${i}`)
+  for (let i = 0; i < 250; i++) add(pipelines, `GET /${i}`)
   const lines = await live.next()
   assert.equal(lines.length, 201)
   assert.deepEqual(titles(lines).slice(199), ['GET /199', 50])
-  add(outlets, 'later')
+  add(pipelines, 'later')
   assert.deepEqual(titles(await live.next()), ['later'])
   live.close?.()
 })
 
 test('the OTLP of an item is that of the item alone, without what may not be seen', async () => {
-  const outlets = outletsOf()
-  const live = tapOf(outlets, { otlp: true })
+  const pipelines = pipelinesOf()
+  const live = tapOf(pipelines, { otlp: true })
   await live.next()
-  add(outlets, 'GET /users/ann@example.com')
-  add(outlets, 'second', 1, false, shop)
+  add(pipelines, 'GET /users/ann@example.com')
+  add(pipelines, 'second', 1, false, shop)
   const lines = await live.next()
   const [first, second] = lines.map(line => (line.kind === 'item' ? (line.otlp as Request) : undefined))
   assert.ok(!JSON.stringify(lines).includes('ann@'), JSON.stringify(lines))
@@ -139,11 +143,11 @@ interface Request {
 }
 
 test('large items do not make the OTLP that waits grow without bound', async () => {
-  const outlets = outletsOf()
-  const live = tapOf(outlets, { signal: 'logs', otlp: true })
+  const pipelines = pipelinesOf()
+  const live = tapOf(pipelines, { signal: 'logs', otlp: true })
   await live.next()
   const record = new LogRecord()
-  const intake = outlets.pipeline.intake('logs')
+  const intake = pipelines.pipeline.intake('logs')
   for (let i = 0; i < 30; i++) {
     record.body = 'x'.repeat(200_000)
     intake.add(cart, scope, record)
@@ -155,9 +159,9 @@ test('large items do not make the OTLP that waits grow without bound', async () 
 })
 
 test('logs, metrics and profiles are told in words', async () => {
-  const outlets = outletsOf()
+  const pipelines = pipelinesOf()
   const taps = (['logs', 'metrics', 'profiles'] as const).map(signal =>
-    tapOf(outlets, { signal, otlp: true }),
+    tapOf(pipelines, { signal, otlp: true }),
   )
   for (const live of taps) await live.next()
   const record = new LogRecord()
@@ -165,16 +169,16 @@ test('logs, metrics and profiles are told in words', async () => {
   record.severity = 17
   record.severityText = 'ERROR'
   record.body = 'ann@example.com\nwas not found'
-  outlets.pipeline.intake('logs').add(cart, scope, record)
+  pipelines.pipeline.intake('logs').add(cart, scope, record)
   const attributes = resource({ user: 'ann@example.com' }).attributes
-  outlets.pipeline.intake('metrics').add(cart, scope, {
+  pipelines.pipeline.intake('metrics').add(cart, scope, {
     kind: 'gauge',
     name: 'queue.length',
     description: '',
     unit: '{item}',
     points: [{ attributes, startUs: 0, timeUs: 3_000_000, value: 7 }],
   })
-  outlets.pipeline.intake('profiles').add(cart, scope, {
+  pipelines.pipeline.intake('profiles').add(cart, scope, {
     kind: 'cpu',
     unit: 'nanoseconds',
     startUs: 1_000_000,
@@ -219,8 +223,8 @@ test('logs, metrics and profiles are told in words', async () => {
 })
 
 test('secrets are known by their names, and half a token is not shown for one that was cut', async () => {
-  const outlets = outletsOf()
-  const live = tapOf(outlets, { signal: 'logs', otlp: true }, shownText(defaults()))
+  const pipelines = pipelinesOf()
+  const live = tapOf(pipelines, { signal: 'logs', otlp: true }, shownText(defaults()))
   await live.next()
   const record = new LogRecord()
   const encoded = (text: string) => Buffer.from(text).toString('base64url')
@@ -228,9 +232,9 @@ test('secrets are known by their names, and half a token is not shown for one th
   record.body = `refused ${encoded('{"alg":"HS256","typ":"JWT"}')}.${claims}.${encoded('x'.repeat(32))}`
   record.attributes.set('db.password', 'hunter2')
   record.attributes.set('http.request.header.cookie', ['sid=hunter3'])
-  outlets.pipeline.intake('logs').add(cart, scope, record)
+  pipelines.pipeline.intake('logs').add(cart, scope, record)
   record.body = claims
-  outlets.pipeline.intake('logs').add(cart, scope, record)
+  pipelines.pipeline.intake('logs').add(cart, scope, record)
   const lines = await live.next()
   const text = JSON.stringify(lines)
   assert.ok(!text.includes('hunter'), text)

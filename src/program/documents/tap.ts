@@ -44,7 +44,7 @@ class Tap implements Live<TapLine> {
 
   next(): readonly TapLine[] {
     if (this.#stop === undefined && !this.#closed)
-      this.#stop = this.#parts.outlets.pipeline.watch(this.#query.signal, (resource, item, scope) =>
+      this.#stop = this.#parts.pipelines.pipeline.watch(this.#query.signal, (resource, item, scope) =>
         this.#see(resource, item, scope),
       )
     const waiting = this.#waiting

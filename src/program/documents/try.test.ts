@@ -8,7 +8,7 @@ import type { Signal } from '../../foundation/model/signal.ts'
 import { Span, SpanKind } from '../../foundation/model/span.ts'
 import type { TryDocument } from '../../view/api/ui/documents.ts'
 import type { TryQuery } from '../../view/api/ui/source.ts'
-import { Outlets } from '../agent/outlets.ts'
+import { ExportPipelines } from '../agent/export-pipelines.ts'
 import type { UiParts } from './parts.ts'
 import { shownText } from './shown-text.ts'
 import { tryRules } from './try.ts'
@@ -16,20 +16,24 @@ import { tryRules } from './try.ts'
 const scope = { name: 'svc/network', version: '1' }
 const cart = resource({ 'service.name': 'cart', 'deployment.environment.name': 'test' })
 
-const open: { outlets: Outlets; timer: NodeJS.Timeout | undefined }[] = []
+const open: { pipelines: ExportPipelines; timer: NodeJS.Timeout | undefined }[] = []
 afterEach(async () => {
-  for (const { outlets, timer } of open.splice(0)) {
+  for (const { pipelines, timer } of open.splice(0)) {
     clearInterval(timer)
-    await outlets.pipeline.close()
+    await pipelines.pipeline.close()
   }
 })
 
 /** A pipeline into which `add` puts items again and again, and which sends them nowhere. */
-function flowing(add?: (outlets: Outlets) => void): UiParts {
-  const outlets = new Outlets(defaults(), { log: silentLogger, observe: () => {}, lock: () => true })
-  const timer = add && setInterval(() => add(outlets), 20)
-  open.push({ outlets, timer })
-  return { outlets, shown: shownText(defaults()) } as Pick<UiParts, 'outlets' | 'shown'> as UiParts
+function flowing(add?: (pipelines: ExportPipelines) => void): UiParts {
+  const pipelines = new ExportPipelines(defaults(), {
+    log: silentLogger,
+    observe: () => {},
+    lock: () => true,
+  })
+  const timer = add && setInterval(() => add(pipelines), 20)
+  open.push({ pipelines, timer })
+  return { pipelines, shown: shownText(defaults()) } as Pick<UiParts, 'pipelines' | 'shown'> as UiParts
 }
 
 function asked(rules: string, more: Partial<TryQuery> = {}): TryQuery {
@@ -40,7 +44,7 @@ function asked(rules: string, more: Partial<TryQuery> = {}): TryQuery {
 const tried = (parts: UiParts, query: TryQuery) => tryRules(parts, query, 60_000)
 
 const span = new Span()
-function addSpans({ pipeline }: Outlets): void {
+function addSpans({ pipeline }: ExportPipelines): void {
   for (const name of ['GET /health', 'GET /users']) {
     span.traceId.fill(1)
     span.spanId.fill(2)
@@ -67,7 +71,7 @@ const changesOf = ({ items }: TryDocument) =>
 
 test('items that come by are shown as the rules would leave them, and what runs stays as it is', async () => {
   const parts = flowing(addSpans)
-  const { pipeline } = parts.outlets
+  const { pipeline } = parts.pipelines
   const before = { ...pipeline.state('traces') }
   const rules = transform(
     health,
@@ -155,7 +159,12 @@ test('neither files nor variables of the agent can be read by rules', async () =
 })
 
 test('logs, metrics and profiles are tried, each by its parts', async () => {
-  const check = async (signal: Signal, rules: string, add: (outlets: Outlets) => void, want: unknown) => {
+  const check = async (
+    signal: Signal,
+    rules: string,
+    add: (pipelines: ExportPipelines) => void,
+    want: unknown,
+  ) => {
     const document = await tried(flowing(add), asked(rules, { signal, items: 1 }))!
     assert.deepEqual(document.problems, [])
     const [item] = document.items
@@ -171,10 +180,10 @@ test('logs, metrics and profiles are tried, each by its parts', async () => {
         '{type: replace_body, replace_body: {pattern: "item (\\\\d+)", replacement: "item N"}}',
       ),
     ),
-    outlets => {
+    pipelines => {
       record.body = 'took item 17'
       record.observedUs = 2_000_000
-      outlets.pipeline.intake('logs').add(cart, scope, record)
+      pipelines.pipeline.intake('logs').add(cart, scope, record)
     },
     ['took item 17', 'changed', ['body: "took item 17" -> "took item N"']],
   )
@@ -194,8 +203,8 @@ test('logs, metrics and profiles are tried, each by its parts', async () => {
         '{type: rename_attribute, rename_attribute: {from: cpu, to: core}}',
       ),
     ),
-    outlets =>
-      outlets.pipeline.intake('metrics').add(cart, scope, {
+    pipelines =>
+      pipelines.pipeline.intake('metrics').add(cart, scope, {
         kind: 'gauge',
         name: 'cpu.load',
         description: '',
@@ -215,8 +224,8 @@ test('logs, metrics and profiles are tried, each by its parts', async () => {
   await check(
     'profiles',
     transform(rule('a', '{resource_attributes: {service.name: cart}}', '{type: drop}')),
-    outlets =>
-      outlets.pipeline.intake('profiles').add(cart, scope, {
+    pipelines =>
+      pipelines.pipeline.intake('profiles').add(cart, scope, {
         kind: 'cpu',
         unit: 'nanoseconds',
         startUs: 1_000_000,

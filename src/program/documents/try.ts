@@ -17,7 +17,7 @@ const mostItemBytes = 64 * 1024
 const mostBytes = 256 * 1024
 const maxText = 300
 
-const underWay = new WeakSet<UiParts['outlets']>()
+const underWay = new WeakSet<UiParts['pipelines']>()
 
 /** Undefined while another trial is in progress. Changes nothing that runs, and counts nothing. */
 export function tryRules(
@@ -26,10 +26,10 @@ export function tryRules(
   /** Total time. */
   mostMs = allMs,
 ): Promise<TryDocument> | undefined {
-  const { outlets } = parts
-  if (underWay.has(outlets)) return undefined
-  underWay.add(outlets)
-  return tried(parts, query, mostMs).finally(() => underWay.delete(outlets))
+  const { pipelines } = parts
+  if (underWay.has(pipelines)) return undefined
+  underWay.add(pipelines)
+  return tried(parts, query, mostMs).finally(() => underWay.delete(pipelines))
 }
 
 async function tried(
@@ -89,14 +89,14 @@ class Wait {
   #bytes = 0
   #ended = false
 
-  constructor({ outlets, shown }: UiParts, signal: SignalName, most: number) {
+  constructor({ pipelines, shown }: UiParts, signal: SignalName, most: number) {
     const tapped = new Summaries(shown, maxText).of(signal)
     this.over = new Promise(resolve => {
       this.#resolve = resolve
     })
     this.#timer = setTimeout(() => this.end(), waitMs)
     // Called for each item of the signal; its memory is reused.
-    this.#stop = outlets.pipeline.watch(signal, (resource, item, scope) => {
+    this.#stop = pipelines.pipeline.watch(signal, (resource, item, scope) => {
       if (this.#ended) return
       try {
         const body = tapped.request(resource, scope, item)

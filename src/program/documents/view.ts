@@ -23,9 +23,9 @@ import type {
   ReadinessChecks,
   StatusDocument,
 } from '../../view/api/types.ts'
+import type { ExportPipelines } from '../agent/export-pipelines.ts'
 import { judgeStages } from '../agent/health.ts'
 import { failureText, kernelState } from '../agent/kernel-state.ts'
-import type { Outlets } from '../agent/outlets.ts'
 import type { Profiling } from '../agent/profiling.ts'
 import { reloadDocument, reloadWarnings } from '../agent/reload-view.ts'
 import { type Fault, faultsOf } from '../agent/subsystem.ts'
@@ -48,8 +48,8 @@ export function agentView(subsystems: Subsystems, shown: Shown): AgentView {
 type Actions = 'reload' | 'flush' | 'profile' | 'takeProfile' | 'profileFile'
 
 function documentsOf(parts: Subsystems): Omit<AgentView, keyof Shown | Actions | 'pageDirectory'> {
-  const { profiler, tracing, outlets } = parts
-  const { pipeline } = outlets
+  const { profiler, tracing, pipelines } = parts
+  const { pipeline } = pipelines
   const config = () => parts.loaded().config
   const running = tracing instanceof Tracing ? tracing : undefined
   return {
@@ -73,8 +73,8 @@ function documentsOf(parts: Subsystems): Omit<AgentView, keyof Shown | Actions |
     pipeline: (): PipelineDocument => {
       running?.sync()
       return {
-        signals: bySignal(signal => lane(outlets, signal)),
-        processors: processorsOf(outlets),
+        signals: bySignal(signal => signalBalance(pipelines, signal)),
+        processors: processorsOf(pipelines),
       }
     },
     config: () => {
@@ -87,7 +87,7 @@ function documentsOf(parts: Subsystems): Omit<AgentView, keyof Shown | Actions |
 }
 
 function actionsOf(parts: Subsystems): Pick<AgentView, Actions> {
-  const { profiler, tracing, outlets, self } = parts
+  const { profiler, tracing, pipelines, self } = parts
   const running = tracing instanceof Tracing ? tracing : undefined
   return {
     reload: parts.reload,
@@ -97,7 +97,7 @@ function actionsOf(parts: Subsystems): Pick<AgentView, Actions> {
       await running?.capture.settled(settleMs)
       if (!parts.stopping()) running?.exportMetrics()
       const bound = drainMs(parts.loaded().config)
-      const { acknowledged: flushed, left: remaining } = await outlets.pipeline.flush(bound)
+      const { acknowledged: flushed, left: remaining } = await pipelines.pipeline.flush(bound)
       operation.end()
       return { flushed, remaining }
     },
@@ -157,13 +157,13 @@ function profilingView({ sampler, profiler, counters }: Profiling): EbpfDocument
 }
 
 function exporting(parts: Subsystems): ExportDocument {
-  const { pipeline, faults } = parts.outlets
+  const { pipeline, faults } = parts.pipelines
   const { config } = parts.loaded()
   const destinations = signals.map(signal => pipeline.state(signal).destination)
   const sent = signals.find(signal => pipeline.state(signal).destination !== undefined)
   const { protocol, compression, endpoint, insecure } = config.otlp[sent ?? 'traces']
   return {
-    endpoint: parts.outlets.endpoint,
+    endpoint: parts.pipelines.endpoint,
     protocol,
     tls: sent !== undefined && parseEndpoint(endpoint || config.otlp.endpoint, insecure).secure,
     compression,
@@ -188,19 +188,19 @@ function exporting(parts: Subsystems): ExportDocument {
         next_attempt: nextAttemptMs === null ? null : new Date(nextAttemptMs).toISOString(),
       }
     }),
-    disk_queue: diskQueue(parts.outlets),
+    disk_queue: diskQueue(parts.pipelines),
   }
 }
 
-function diskQueue({ store }: Outlets): ExportDocument['disk_queue'] {
+function diskQueue({ store }: ExportPipelines): ExportDocument['disk_queue'] {
   if (!(store instanceof DiskStore)) return null
   const { state, reason, bytes, maxBytes } = store.state
   return { state, reason, bytes, max_bytes: maxBytes, free_bytes: store.freeBytes }
 }
 
-function processorsOf(outlets: Outlets): PipelineDocument['processors'] {
+function processorsOf(pipelines: ExportPipelines): PipelineDocument['processors'] {
   return signals.flatMap(signal =>
-    outlets.stages(signal).map(({ name, stage }) => {
+    pipelines.stages(signal).map(({ name, stage }) => {
       const counters: { rule: string; outcome: string; total: number }[] = []
       stage.counters((rule, outcome, total) => counters.push({ rule, outcome, total }))
       return { name, signal, warning: stage.warning ?? '', counters }
@@ -233,8 +233,8 @@ function readiness(parts: Subsystems): ReadinessChecks {
 }
 
 export function status(parts: Subsystems): StatusDocument {
-  const { outlets, tracing, startedMs } = parts
-  const { pipeline } = outlets
+  const { pipelines, tracing, startedMs } = parts
+  const { pipeline } = pipelines
   const { config } = parts.loaded()
   const running = tracing instanceof Tracing ? tracing : undefined
   const { version, commit, built } = build()
@@ -260,7 +260,7 @@ export function status(parts: Subsystems): StatusDocument {
       profiles_collected: pipeline.state('profiles').collected,
     },
     export: {
-      endpoint: parts.outlets.endpoint,
+      endpoint: parts.pipelines.endpoint,
       connected: signals.some(signal => pipeline.state(signal).destination?.connected),
       last_export: lastExport(parts),
       spans_exported: pipeline.state('traces').exported,
@@ -296,8 +296,8 @@ function lastRun({ lastRun: { last } }: Subsystems): StatusDocument['last_run'] 
 }
 
 /** ISO 8601; null before the first. */
-function lastExport({ outlets }: Subsystems): string | null {
-  const times = signals.map(signal => outlets.pipeline.state(signal).destination?.lastExportMs ?? 0)
+function lastExport({ pipelines }: Subsystems): string | null {
+  const times = signals.map(signal => pipelines.pipeline.state(signal).destination?.lastExportMs ?? 0)
   const last = Math.max(0, ...times)
   return last === 0 ? null : new Date(last).toISOString()
 }
@@ -316,9 +316,9 @@ function queue(pipeline: Pipeline, signal: Signal): QueueDocument {
   }
 }
 
-function lane(outlets: Outlets, signal: Signal): PipelineDocument['signals']['traces'] {
-  const state = outlets.pipeline.state(signal)
-  const queued = outlets.waiting(signal)
+function signalBalance(pipelines: ExportPipelines, signal: Signal): PipelineDocument['signals']['traces'] {
+  const state = pipelines.pipeline.state(signal)
+  const queued = pipelines.waiting(signal)
   return {
     received: state.collected + queued - state.queued,
     recovered: state.recovered,
@@ -331,7 +331,7 @@ function lane(outlets: Outlets, signal: Signal): PipelineDocument['signals']['tr
     requests: state.requests,
     failed: state.failedRequests,
     retries: state.retries,
-    requests_under_way: state.requestsUnderWay,
+    requests_under_way: state.requestsInFlight,
   }
 }
 

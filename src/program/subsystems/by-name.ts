@@ -27,7 +27,7 @@ export function subsystemsOf(running: Running) {
   return {
     /** The active configuration; a reload replaces it. */
     loaded: () => running.loaded(),
-    outlets: running.of(exporting),
+    pipelines: running.of(exporting),
     processes: running.of(processes).processes,
     tracing: running.of(traces),
     self: running.of(selfTraces),

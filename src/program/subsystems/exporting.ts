@@ -2,7 +2,7 @@ import { formatDuration } from '../../foundation/lib/duration.ts'
 import { type Signal, signals } from '../../foundation/model/signal.ts'
 import { loadNative, Unsupported } from '../../kernel/native.ts'
 import { DiskStore } from '../../pipeline/disk/disk-store.ts'
-import { Outlets } from '../agent/outlets.ts'
+import { ExportPipelines } from '../agent/export-pipelines.ts'
 import { type MetricsOf, type SelfMetrics, values } from '../agent/self-metrics.ts'
 import type { Events, Fault, Subsystem } from '../agent/subsystem.ts'
 import { memory } from './memory.ts'
@@ -23,18 +23,18 @@ const profilesUnknownHint =
   'enable profiles at the receiver (OpenTelemetry Collector: --feature-gates=service.profilesSupport), set ' +
   'otlp.profiles.endpoint to one that accepts them, or set agent.profiling.enabled: false; svc profile needs no receiver'
 
-export const exporting: Subsystem<Outlets> = {
+export const exporting: Subsystem<ExportPipelines> = {
   name: 'export',
   keys: ['otlp', 'queues', 'backoff', 'pipeline'],
   banner: 'always',
   create: agent => {
     const { config, options, events } = agent
-    const outlets = new Outlets(config, {
+    const pipelines = new ExportPipelines(config, {
       log: options.log,
       observe: request => events.exported.report(request),
       lock: takeLock,
     })
-    const { pipeline, store } = outlets
+    const { pipeline, store } = pipelines
     agent.of(memory).governor.register({
       name: 'queued batches',
       ...(store instanceof DiskStore
@@ -43,7 +43,7 @@ export const exporting: Subsystem<Outlets> = {
       bytes: () => pipeline.queuedMemory,
       shed: bytes => pipeline.shed(bytes),
     })
-    return outlets
+    return pipelines
   },
   prepare: (own, config, changed) => own.prepare(config, changed),
   state: (own, config) => {
@@ -78,13 +78,13 @@ export const exporting: Subsystem<Outlets> = {
   declare: declareRequests,
 }
 
-function faultsOf(outlets: Outlets): Fault[] {
+function faultsOf(pipelines: ExportPipelines): Fault[] {
   const fails = 'otlp' as const
-  const faults = outlets.faults.map(
+  const faults = pipelines.faults.map(
     ({ signal, reason, hint }): Fault => ({ subsystem: `export of ${signal}`, reason, hint, fails }),
   )
   for (const signal of signals) {
-    const { lastError, unknown } = outlets.pipeline.state(signal).destination ?? {}
+    const { lastError, unknown } = pipelines.pipeline.state(signal).destination ?? {}
     if (!lastError) continue
     // A receiver without profiles is a common one, and takes all else.
     const isCommon = unknown === true && signal === 'profiles'
@@ -98,12 +98,12 @@ function faultsOf(outlets: Outlets): Fault[] {
     })
   }
   for (const signal of signals)
-    for (const { name, stage } of outlets.stages(signal))
+    for (const { name, stage } of pipelines.stages(signal))
       if (stage.warning) faults.push({ subsystem: name, reason: stage.warning, hint: 'see docs/limits.md' })
   return faults
 }
 
-function itemMetrics([signal, name, words]: (typeof itemNames)[number]): MetricsOf<Outlets> {
+function itemMetrics([signal, name, words]: (typeof itemNames)[number]): MetricsOf<ExportPipelines> {
   return {
     [`${name}_collected_total`]: {
       help: `${words} collected, by type.`,

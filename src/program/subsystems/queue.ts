@@ -1,12 +1,12 @@
 import { type Signal, signals } from '../../foundation/model/signal.ts'
 import { DiskStore } from '../../pipeline/disk/disk-store.ts'
-import { type Outlets, queueHint } from '../agent/outlets.ts'
+import { type ExportPipelines, queueHint } from '../agent/export-pipelines.ts'
 import { type Metric, value, values } from '../agent/self-metrics.ts'
 import type { Fault, State, Subsystem } from '../agent/subsystem.ts'
 import { exporting } from './exporting.ts'
 
 /** Where data waits while the receiver does not answer. */
-export const queue: Subsystem<Outlets> = {
+export const queue: Subsystem<ExportPipelines> = {
   name: 'queue',
   banner: 'always',
   create: agent => agent.of(exporting),
@@ -33,16 +33,19 @@ export const queue: Subsystem<Outlets> = {
   },
 }
 
-function bySignal(help: string, read: (own: Outlets, signal: Signal) => number): Metric<Outlets> {
+function bySignal(
+  help: string,
+  read: (own: ExportPipelines, signal: Signal) => number,
+): Metric<ExportPipelines> {
   return values('signal_type', help, own => signals.map(signal => [signal, read(own, signal)] as const))
 }
 
-function diskOf({ store }: Outlets) {
+function diskOf({ store }: ExportPipelines) {
   return store instanceof DiskStore ? store.state : undefined
 }
 
 function stateOf(
-  { store, endpoint, pipeline }: Outlets,
+  { store, endpoint, pipeline }: ExportPipelines,
   { directory, max_size_bytes: most }: { readonly directory: string; readonly max_size_bytes: number },
 ): State {
   const faults = faultsOf(store)
@@ -61,7 +64,7 @@ function stateOf(
   }
 }
 
-function faultsOf(store: Outlets['store']): readonly Fault[] {
+function faultsOf(store: ExportPipelines['store']): readonly Fault[] {
   if (typeof store === 'string')
     return [{ subsystem: 'queue', reason: store, hint: queueHint, fails: 'otlp' }]
   const { state, reason } = store?.state ?? { state: 'ok', reason: '' }

@@ -86,10 +86,10 @@ export const traces: Subsystem<Traces> = {
   create: agent => {
     const { config, events } = agent
     if (whyOff(part, config) !== undefined) return undefined
-    const outlets = agent.of(exporting)
+    const pipelines = agent.of(exporting)
     const tracing = startTracing({
       config,
-      pipeline: outlets.pipeline,
+      pipeline: pipelines.pipeline,
       processes: agent.of(processes).processes,
       log: agent.of(ebpf).log,
       edge: request => events.edges.report(request),
@@ -99,7 +99,7 @@ export const traces: Subsystem<Traces> = {
     const { governor } = agent.of(cpu)
     governor.register('spans', tracing.budget)
     if (tracing.tls !== undefined) governor.register('tls', tracing.tls.lever)
-    outlets.earlySpans = () => tracing.tracer.joins.waitingNow
+    pipelines.earlySpans = () => tracing.tracer.joins.waitingNow
     return tracing
   },
   stop: own => runningOf(own)?.stop(),

@@ -345,7 +345,7 @@ export const varsDocument = named(
   }),
 )
 
-const lane = named(
+const signalBalance = named(
   'PipelineSignal',
   object('Balance of one signal: received + recovered = exported + rejected + dropped + queued.', {
     received: count('Items received, including items lost later.'),
@@ -380,7 +380,12 @@ const processor = object('A processor of one signal.', {
 export const pipelineDocument = named(
   'Pipeline',
   object('Balance of all items.', {
-    signals: object('Balance by signal.', { traces: lane, metrics: lane, logs: lane, profiles: lane }),
+    signals: object('Balance by signal.', {
+      traces: signalBalance,
+      metrics: signalBalance,
+      logs: signalBalance,
+      profiles: signalBalance,
+    }),
     processors: list('Processors, in processing order.', processor),
   }),
 )

@@ -125,16 +125,16 @@ export function resourceBytes(resource: Resource): Uint8Array {
   return bytes
 }
 
-const laneOf = new WeakMap<Resource, number>()
+const orderKeyOf = new WeakMap<Resource, number>()
 
-/** Lane of a resource, 0 to 31, by its content, so that it is the same after a restart. */
-export function resourceLane(resource: Resource): number {
-  let lane = laneOf.get(resource)
-  if (lane === undefined) {
-    lane = crc32(resourceBytes(resource)) & 31
-    laneOf.set(resource, lane)
+/** Order key of a resource, 0 to 31, by its content, so that it is the same after a restart. */
+export function resourceOrderKey(resource: Resource): number {
+  let orderKey = orderKeyOf.get(resource)
+  if (orderKey === undefined) {
+    orderKey = crc32(resourceBytes(resource)) & 31
+    orderKeyOf.set(resource, orderKey)
   }
-  return lane
+  return orderKey
 }
 
 /** The `scope` field of ScopeSpans and its counterparts, encoded once per scope. Empty for a scope without data. */

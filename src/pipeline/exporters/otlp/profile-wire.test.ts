@@ -11,7 +11,7 @@ import { never, noTls } from '../../../../test/helpers/sending.ts'
 import { soak } from '../../../../test/helpers/soak.ts'
 import type { Batch } from '../../../foundation/model/batch.ts'
 import { resource } from '../../../foundation/model/resource.ts'
-import { pack } from '../compression.ts'
+import { compress } from '../compression.ts'
 import { otlpGrpc } from '../otlp-grpc.ts'
 import { otlpHttp } from '../otlp-http.ts'
 import { decodeRequest } from './decode.ts'
@@ -68,7 +68,7 @@ test('a request of profiles conforms as it arrives over gRPC', async t => {
   for (const compression of ['none', 'gzip'] as const) {
     const sender = otlpGrpc({ endpoint, ...settings, compression })
     t.after(() => sender.close())
-    await sender.send(await pack(batch, compression), never)
+    await sender.send(await compress(batch, compression), never)
     const body = bodies.pop()!
     assertConformant(body)
     assert.deepEqual(items(body), items(batch.body))
@@ -83,7 +83,7 @@ test('a request of profiles conforms as it arrives over HTTP, as protobuf and as
       const { endpoint } = receiver
       const sender = otlpHttp({ protocol, endpoint, ownEndpoint: false, ...settings, compression })
       t.after(() => sender.close())
-      await sender.send(await pack(batch, compression), never)
+      await sender.send(await compress(batch, compression), never)
       const { path, body: wire } = receiver.requests.at(-1)!
       assert.equal(path, '/v1development/profiles')
       const body = compression === 'gzip' ? gunzipSync(wire) : wire

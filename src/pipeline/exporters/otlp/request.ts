@@ -5,7 +5,7 @@ import type { Resource, Scope } from '../../../foundation/model/resource.ts'
 import type { Signal } from '../../../foundation/model/signal.ts'
 import {
   resourceBytes,
-  resourceLane,
+  resourceOrderKey,
   schemaUrlBytes,
   scopeBytes,
   scopeSchemaUrlBytes,
@@ -51,7 +51,7 @@ interface ScopeGroup {
 interface ResourceGroup {
   readonly header: Uint8Array
   /** One of 32. */
-  readonly lane: number
+  readonly orderKey: number
   readonly scopes: Map<Scope, ScopeGroup>
   /** Of all its scopes. */
   items: number
@@ -222,8 +222,8 @@ export class RequestBuilder<T> {
   #group(resource: Resource, scope: Scope): ScopeGroup {
     let parent = this.#resources.get(resource)
     if (parent === undefined) {
-      const lane = resourceLane(resource)
-      parent = { header: resourceBytes(resource), lane, scopes: new Map(), items: 0, itemBytes: 0 }
+      const orderKey = resourceOrderKey(resource)
+      parent = { header: resourceBytes(resource), orderKey, scopes: new Map(), items: 0, itemBytes: 0 }
       this.#resources.set(resource, parent)
     }
     let group = parent.scopes.get(scope)
@@ -247,17 +247,17 @@ export class RequestBuilder<T> {
   #concatenate(part: number, parts: number): Batch | undefined {
     let size = this.#encoding.dictionary?.bytes ?? 0
     let items = 0
-    let lanes = 0
+    let orderKeys = 0
     for (const resource of this.#resources.values()) {
-      if (resource.itemBytes === 0 || resource.lane % parts !== part) continue
+      if (resource.itemBytes === 0 || resource.orderKey % parts !== part) continue
       size += varintRoom + resourceSize(resource)
       items += resource.items
-      lanes |= 1 << resource.lane
+      orderKeys |= 1 << resource.orderKey
     }
     if (items === 0) return undefined
     const out = this.#requestWriter(size)
     for (const resource of this.#resources.values()) {
-      if (resource.itemBytes === 0 || resource.lane % parts !== part) continue
+      if (resource.itemBytes === 0 || resource.orderKey % parts !== part) continue
       out.header(resourceField, resourceSize(resource))
       out.raw(resource.header)
       for (const group of resource.scopes.values()) {
@@ -270,7 +270,7 @@ export class RequestBuilder<T> {
       out.raw(schemaUrlBytes)
     }
     this.#encoding.dictionary?.write(out)
-    const batch = plainBatch(this.#encoding.signal, items, out.written(), lanes >>> 0)
+    const batch = plainBatch(this.#encoding.signal, items, out.written(), orderKeys >>> 0)
     const isSpare = size >= leastSpareRequest && out.capacity <= mostSpareRequest
     return isSpare ? { ...batch, free: () => this.#spareAgain(out) } : batch
   }

@@ -20,7 +20,7 @@ class Sink implements MetricOut {
     for (const point of points) this.values.push((point as NumberPoint).value)
   }
 
-  miss(reason: string, items: number): void {
+  drop(reason: string, items: number): void {
     this.missed[reason] = (this.missed[reason] ?? 0) + items
   }
 }
@@ -82,7 +82,7 @@ test('scopes go out as the stages leave them, each asked about once, whichever w
   for (const used of [stages.slice(0, 1), stages]) {
     asked = 0
     const sent: unknown[] = []
-    const out: MetricOut = { add: (_of, scope) => sent.push(scope), miss: () => assert.fail() }
+    const out: MetricOut = { add: (_of, scope) => sent.push(scope), drop: () => assert.fail() }
     const chain = metricChain(
       used.map(parts => stage({ lastingMs: 1, ...parts })),
       cumulative,

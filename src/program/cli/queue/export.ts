@@ -2,7 +2,7 @@ import { closeSync, openSync, writeSync } from 'node:fs'
 import { errorText } from '../../../foundation/lib/logger.ts'
 import { counted } from '../../../foundation/lib/number-text.ts'
 import { ExitCode, exitCodeOf, StartError } from '../../../foundation/lib/start-error.ts'
-import { unpackNow } from '../../../pipeline/exporters/compression.ts'
+import { decompressSync } from '../../../pipeline/exporters/compression.ts'
 import { requestToJson } from '../../../pipeline/exporters/otlp/json.ts'
 import { say } from '../terminal.ts'
 import type { QueuePlace } from './place.ts'
@@ -33,7 +33,7 @@ export function exportQueue(
         if (damage && !damage.torn) failed++
         if (!record || settled) continue
         try {
-          const line = requestToJson(signal, unpackNow(record.encoding, record.body))
+          const line = requestToJson(signal, decompressSync(record.encoding, record.body))
           // Whoever reads has enough: `svc queue export --to - | head`.
           if (!writeAll(fd, `${line}\n`, to)) return ExitCode.ok
           add(copied, record.items)

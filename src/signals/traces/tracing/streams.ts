@@ -1,6 +1,7 @@
 import { ByteFlow } from '../../../foundation/lib/byte-flow.ts'
 import type { MemoryGovernor } from '../../../foundation/lib/memory-governor.ts'
 import { Connection } from '../../../foundation/model/connection.ts'
+import type { DropReasonName } from '../../../foundation/model/drop-reasons.ts'
 import type { Protocol } from '../../../foundation/model/protocol.ts'
 import { requestNumber } from '../../../foundation/model/request-number.ts'
 import type { Operation, Segment, StreamConnection, StreamDecoder } from '../../../foundation/model/stream.ts'
@@ -15,7 +16,7 @@ export interface StreamsOptions {
   /** Whether a process has ended. Left out: nobody knows. */
   readonly isGone?: (pid: number) => boolean
   /** Why bytes are missing that the kernel side has read. Left out: `ring_full`. */
-  readonly noRoom?: () => string
+  readonly noRoom?: () => DropReasonName
 }
 
 /** Nanoseconds of silence after which nothing more is expected of a socket whose end is not told. */
@@ -49,7 +50,7 @@ export class Streams {
   readonly #pool: OperationPool<Stream>
   readonly #maxStreams: number
   readonly #isGone: (pid: number) => boolean
-  readonly #noRoom: () => string
+  readonly #noRoom: () => DropReasonName
   #lookedNs = 0
   /** Those that ended with more under way than is ended at a time. */
   readonly #closing = new Set<Stream>()
@@ -252,9 +253,9 @@ class Stream extends Tenant implements StreamConnection {
   #over = false
   /** It is given up while it goes on, for this reason. */
   leaving = false
-  #reason = ''
+  #reason: DropReasonName | '' = ''
   /** Why operations are abandoned now. */
-  #cause = framingLost
+  #cause: DropReasonName = framingLost
   /** Bytes that it holds beside its operations. */
   #ownBytes: number
 
@@ -317,7 +318,7 @@ class Stream extends Tenant implements StreamConnection {
   }
 
   /** `noRoom`: why bytes are missing that went by before it. */
-  segment(segment: Segment, noRoom: () => string): void {
+  segment(segment: Segment, noRoom: () => DropReasonName): void {
     if (this.#over) return
     this.used = true
     this.connection.pid = segment.pid
@@ -353,7 +354,7 @@ class Stream extends Tenant implements StreamConnection {
   }
 
   /** It goes on unseen: what is under way is counted as lost for this reason, or forgotten where there is none. */
-  giveUp(reason: string): void {
+  giveUp(reason: DropReasonName | ''): void {
     if (this.#over) return
     this.leaving = true
     this.#reason = reason

@@ -1,6 +1,7 @@
 import type { MemoryGovernor } from '../../../foundation/lib/memory-governor.ts'
 import type { WallClock } from '../../../foundation/lib/wall-clock.ts'
 import type { Connection } from '../../../foundation/model/connection.ts'
+import type { DropReasonName } from '../../../foundation/model/drop-reasons.ts'
 import type { Protocol } from '../../../foundation/model/protocol.ts'
 import type { RequestEdge } from '../../../foundation/model/request-edge.ts'
 import type { Resource, Scope } from '../../../foundation/model/resource.ts'
@@ -31,7 +32,7 @@ export interface TracerOptions {
   /** Takes finished spans. The span is reused. */
   readonly spans: { add(resource: Resource, scope: Scope, span: Span): void }
   /** Counts spans that are not passed on, by reason. */
-  readonly drop: (reason: string, spans: number) => void
+  readonly drop: (reason: DropReasonName, spans: number) => void
   /** Has the kernel side pass on no more bytes of a connection, by its id. */
   readonly refuse: (connection: number) => void
   readonly rules: TracerRules

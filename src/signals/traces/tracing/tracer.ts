@@ -1,5 +1,6 @@
 import { randomFillSync } from 'node:crypto'
 import type { Connection } from '../../../foundation/model/connection.ts'
+import type { DropReasonName } from '../../../foundation/model/drop-reasons.ts'
 import type { SpanLink } from '../../../foundation/model/profile.ts'
 import type { Protocol } from '../../../foundation/model/protocol.ts'
 import { requestNumber } from '../../../foundation/model/request-number.ts'
@@ -163,10 +164,11 @@ export class Tracer {
     const resource = options.resourceOf(connection)
     if (call.duration !== undefined)
       options.red.observe(resource, call.duration, call.dimensions, operation.durationNs)
-    const unwanted = call.path !== '' && this.rules.excludedPath(call.path)
-    if (!unwanted) this.#edges?.ended(operation, request, resource)
-    if (unwanted || hidden !== '') {
-      options.drop(unwanted ? 'excluded_path' : hidden, 1)
+    const excluded = call.path !== '' && this.rules.excludedPath(call.path)
+    if (!excluded) this.#edges?.ended(operation, request, resource)
+    const unwanted = excluded ? 'excluded_path' : hidden
+    if (unwanted !== '') {
+      options.drop(unwanted, 1)
       contexts.forget(request)
       return
     }
@@ -218,7 +220,7 @@ export class Tracer {
   }
 
   /** Counts operations that were lost, by reason (`framing_lost`, `no_memory`). Nothing else is known of them. */
-  lost(reason: string, operations: number): void {
+  lost(reason: DropReasonName, operations: number): void {
     this.#unknown(operations)
     this.#options.drop(reason, operations)
   }

@@ -1,5 +1,6 @@
 import { type Logger, limitRepeats } from '../../../foundation/lib/logger.ts'
 import type { CaptureSink } from '../../../foundation/model/capture-sink.ts'
+import type { DropReasonName } from '../../../foundation/model/drop-reasons.ts'
 import type { Operation, Segment } from '../../../foundation/model/stream.ts'
 import type { Streams } from './streams.ts'
 import type { Tracer } from './tracer.ts'
@@ -8,7 +9,7 @@ export interface TracingSinkOptions {
   readonly tracer: Tracer
   readonly streams: Streams
   /** Counts operations that were lost, by reason. */
-  readonly drop: (reason: string, operations: number) => void
+  readonly drop: (reason: DropReasonName, operations: number) => void
   /** Called with operations that the kernel only counted. */
   readonly counted: (operations: number) => void
   /** Has the kernel pass on no more bytes of a connection, by its id. */

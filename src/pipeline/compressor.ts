@@ -1,16 +1,16 @@
 import type { Batch } from '../foundation/model/batch.ts'
 
 /** Compresses a request. */
-export type Pack = (batch: Batch) => Promise<Batch>
+export type Compress = (batch: Batch) => Promise<Batch>
 
 interface Job {
   readonly batch: Batch
   readonly firstItem: number
-  readonly pack: Pack | undefined
+  readonly compress: Compress | undefined
 }
 
 /** Compresses batches one after another, so that they stay in order. */
-export class Packer {
+export class Compressor {
   readonly #out: (batch: Batch) => void
   /** Jobs in order; the first is being compressed. */
   readonly #jobs = new Set<Job>()
@@ -44,15 +44,15 @@ export class Packer {
   }
 
   /**
-   * Passes the batch on after those before it; uncompressed if `pack` is undefined or fails. No item in it is before
+   * Passes the batch on after those before it; uncompressed if `compress` is undefined or fails. No item in it is before
    * number `firstItem`.
    */
-  add(batch: Batch, pack: Pack | undefined, firstItem = 0): void {
-    if (pack === undefined && this.#jobs.size === 0) {
+  add(batch: Batch, compress: Compress | undefined, firstItem = 0): void {
+    if (compress === undefined && this.#jobs.size === 0) {
       this.#out(batch)
       return
     }
-    const job = { batch, pack, firstItem }
+    const job = { batch, compress, firstItem }
     this.#jobs.add(job)
     this.#items += batch.items
     this.#bytes += batch.plainBytes
@@ -66,22 +66,22 @@ export class Packer {
 
   async #work(job: Job): Promise<void> {
     if (!this.#jobs.has(job)) return
-    const { batch, pack } = job
-    let packed = batch
+    const { batch, compress } = job
+    let compressed = batch
     try {
-      if (pack !== undefined) packed = await pack(batch)
+      if (compress !== undefined) compressed = await compress(batch)
     } catch {
       // It can also be sent uncompressed.
     }
-    if (this.#finish(job, packed) && packed !== batch) batch.free?.()
+    if (this.#finish(job, compressed) && compressed !== batch) batch.free?.()
   }
 
   /** False if it was already passed on uncompressed. */
-  #finish(job: Job, packed: Batch): boolean {
+  #finish(job: Job, compressed: Batch): boolean {
     if (!this.#jobs.delete(job)) return false
     this.#items -= job.batch.items
     this.#bytes -= job.batch.plainBytes
-    this.#out(packed)
+    this.#out(compressed)
     return true
   }
 }

@@ -2,19 +2,19 @@ import { within } from '../foundation/lib/within.ts'
 import type { Batch, Sender } from '../foundation/model/batch.ts'
 import type { Signal } from '../foundation/model/signal.ts'
 import type { BatchQueue, Dropped } from './batch-queue.ts'
-import { Batcher, type Builder, type Intake, type Process, type Watcher } from './batcher.ts'
+import { Batcher, type Builder, type Intake, type ItemProcessor, type Watcher } from './batcher.ts'
+import { type Compress, Compressor } from './compressor.ts'
+import type { Destination } from './destination-state.ts'
 import type { Account } from './ledger.ts'
 import { Milestones } from './milestones.ts'
-import type { Destination } from './outlet.ts'
-import { type Pack, Packer } from './packer.ts'
 import { type Flushed, SendLoop, type SendLoopOptions, type SendSettings } from './send-loop.ts'
 
 /** Settings for the export of one signal. */
-export interface LaneSettings {
+export interface SignalQueueSettings {
   /** Undefined without a destination; items are then dropped with the reason `no_endpoint`. */
   readonly sender: Sender | undefined
   /** Compresses a request before it is queued; undefined for no compression. */
-  readonly pack?: Pack | undefined
+  readonly compress?: Compress | undefined
   readonly batchItems: number
   /** Target size of requests before compression. A quarter of the queue's memory is another limit. */
   readonly batchBytes: number
@@ -28,7 +28,7 @@ export interface LaneSettings {
 }
 
 /** State of one signal, in items unless noted otherwise. */
-export interface LaneState {
+export interface SignalQueueState {
   readonly collected: number
   /** Recovered from the disk queue at the start. */
   readonly recovered: number
@@ -53,9 +53,9 @@ export interface LaneState {
   readonly capacity: number
   /** See `BatchQueue.capacityBytes`. */
   readonly capacityBytes: number
-  /** Whether queued data survives the process. */
+  /** Whether queued data survives the processor. */
   readonly durable: boolean
-  readonly requestsUnderWay: number
+  readonly requestsInFlight: number
   /** Finished export requests. */
   readonly requests: number
   /** Failed export requests. */
@@ -66,7 +66,7 @@ export interface LaneState {
   readonly destination: Destination | undefined
 }
 
-export interface LaneOptions<T> extends Omit<SendLoopOptions, 'queue' | 'learned'> {
+export interface SignalQueueOptions<T> extends Omit<SendLoopOptions, 'queue' | 'learned'> {
   readonly signal: Signal
   readonly account: Account
   readonly builder: Builder<T>
@@ -74,19 +74,19 @@ export interface LaneOptions<T> extends Omit<SendLoopOptions, 'queue' | 'learned
   readonly count: (item: T) => number
   /** Halves an item that counts as several; undefined if that is impossible. */
   readonly divide?: ((item: T) => readonly [T, T] | undefined) | undefined
-  /** Opens the queue. It calls `ready` when a batch becomes available without a call by the lane. */
+  /** Opens the queue. It calls `ready` when a batch becomes available without a call by the queue. */
   readonly queue: (dropped: Dropped, ready: () => void) => BatchQueue
   /** Sets the limits of the queue. */
-  readonly limit: (queue: BatchQueue, settings: LaneSettings) => void
+  readonly limit: (queue: BatchQueue, settings: SignalQueueSettings) => void
 }
 
-/** Result of draining a lane, in items. */
-export interface LaneEnd {
+/** Result of draining a queue, in items. */
+export interface SignalQueueEnd {
   /** Acknowledged while draining. */
   readonly exported: number
   /** Dropped. */
   readonly dropped: number
-  /** Kept in the disk queue for the next process. */
+  /** Kept in the disk queue for the next processor. */
   readonly kept: number
 }
 
@@ -96,31 +96,31 @@ const patienceMs = 1500
  * Time to compress collected items even after the deadline, in milliseconds: it is short unless the thread pool is
  * blocked.
  */
-const packMs = 1000
+const compressMs = 1000
 
 /** One signal from the intake to the receiver. */
-export class Lane<T> {
-  readonly #options: LaneOptions<T>
+export class SignalQueue<T> {
+  readonly #options: SignalQueueOptions<T>
   readonly #batcher: Batcher<T>
   readonly #queue: BatchQueue
   readonly #loop: SendLoop
-  #settings: LaneSettings
-  #process: Process<T> | undefined
+  #settings: SignalQueueSettings
+  #processor: ItemProcessor<T> | undefined
   #closed = false
-  readonly #packer = new Packer(batch => this.#enqueue(batch))
+  readonly #compressor = new Compressor(batch => this.#enqueue(batch))
   readonly #milestones: Milestones
   #unknownTimer: NodeJS.Timeout | undefined
 
   constructor(
-    options: LaneOptions<T>,
-    settings: LaneSettings,
+    options: SignalQueueOptions<T>,
+    settings: SignalQueueSettings,
     send: SendSettings,
-    process: Process<T> | undefined,
+    processor: ItemProcessor<T> | undefined,
   ) {
     const { account, builder, count, divide } = options
     this.#options = options
     this.#settings = settings
-    this.#process = process
+    this.#processor = processor
     const queue = options.queue(
       (reason, items) => account.drop(reason, items),
       () => this.#loop.pump(),
@@ -128,7 +128,7 @@ export class Lane<T> {
     this.#queue = queue
     account.recovered = queue.recoveredItems
     this.#loop = new SendLoop(
-      { ...options, queue, learned: () => this.#gather(), pumped: () => this.#milestones.look() },
+      { ...options, queue, learned: () => this.#updateIntake(), pumped: () => this.#milestones.look() },
       send,
     )
     const batcher = new Batcher({
@@ -136,19 +136,19 @@ export class Lane<T> {
       account,
       count,
       divide,
-      out: batch => this.#pack(batch),
+      out: batch => this.#compress(batch),
       // Splitting a request by resources is useful only while others are in flight.
       parts: () => (queue.sending > 0 ? this.#settings.concurrency : 1),
       cut: () => this.#milestones.look(),
     })
     this.#batcher = batcher
-    const packer = this.#packer
+    const compressor = this.#compressor
     this.#milestones = new Milestones({
       get taken() {
         return batcher.firstItem + batcher.items
       },
       get handedOn() {
-        return packer.firstItem ?? batcher.firstItem
+        return compressor.firstItem ?? batcher.firstItem
       },
       get lastNumber() {
         return queue.lastNumber
@@ -157,7 +157,7 @@ export class Lane<T> {
         return queue.securedNumber
       },
     })
-    this.#gather()
+    this.#updateIntake()
     this.#loop.pump()
   }
 
@@ -183,7 +183,7 @@ export class Lane<T> {
     return bytes > 0 ? this.#queue.shed(bytes) : 0
   }
 
-  get state(): LaneState {
+  get state(): SignalQueueState {
     const { collected, recovered, exported, exportedBy, rejected, dropped, droppedTotal } =
       this.#options.account
     const queue = this.#queue
@@ -196,8 +196,8 @@ export class Lane<T> {
       rejected,
       dropped,
       droppedTotal,
-      queued: this.#batcher.items + this.#packer.items + queue.items,
-      queuedBytes: queue.bytes + this.#packer.bytes,
+      queued: this.#batcher.items + this.#compressor.items + queue.items,
+      queuedBytes: queue.bytes + this.#compressor.bytes,
       accepted: queue.pushedItems,
       queuedBatches: queue.waiting + queue.sending,
       batchingMs: this.#batcher.waitingMs,
@@ -205,7 +205,7 @@ export class Lane<T> {
       capacity: queue.capacityItems,
       capacityBytes: queue.capacityBytes,
       durable: queue.durable,
-      requestsUnderWay: queue.sending,
+      requestsInFlight: queue.sending,
       requests,
       failedRequests: failed,
       retries,
@@ -215,7 +215,7 @@ export class Lane<T> {
 
   /** Fill level of the signal, from 0 to 1; at 1 it loses items. */
   get fill(): number {
-    const before = this.#batcher.bytes + this.#packer.bytes
+    const before = this.#batcher.bytes + this.#compressor.bytes
     return Math.min(1, this.#queue.fill + before / this.#settings.queueBytes)
   }
 
@@ -226,12 +226,12 @@ export class Lane<T> {
     return this.#milestones.next()
   }
 
-  change(settings: LaneSettings, send: SendSettings, process: Process<T> | undefined): void {
+  change(settings: SignalQueueSettings, send: SendSettings, processor: ItemProcessor<T> | undefined): void {
     this.#settings = settings
-    this.#process = process
+    this.#processor = processor
     this.#loop.change(send)
     this.#options.limit(this.#queue, settings)
-    this.#gather()
+    this.#updateIntake()
     this.#loop.pump()
   }
 
@@ -239,19 +239,19 @@ export class Lane<T> {
   async flush(timeoutMs: number, stop?: AbortSignal): Promise<Flushed> {
     const until = performance.now() + timeoutMs
     this.#batcher.cut()
-    const packed = await this.#packed(Math.max(timeoutMs, packMs))
-    const unpacked = packed ? 0 : this.#packer.items
+    const isCompressed = await this.#compressed(Math.max(timeoutMs, compressMs))
+    const uncompressed = isCompressed ? 0 : this.#compressor.items
     const { acknowledged, left } = await this.#loop.flush(Math.max(0, until - performance.now()), stop)
-    return { acknowledged, left: left + unpacked }
+    return { acknowledged, left: left + uncompressed }
   }
 
   /** Closes the intake, and sends the rest for at most `timeoutMs`; durable data is left in the queue sooner. */
-  async drain(timeoutMs: number): Promise<LaneEnd> {
+  async drain(timeoutMs: number): Promise<SignalQueueEnd> {
     this.#closed = true
-    this.#batcher.refuse('shutdown', this.#process)
+    this.#batcher.refuse('shutdown', this.#processor)
     clearTimeout(this.#unknownTimer)
     const until = performance.now() + timeoutMs
-    if (!(await this.#packed(packMs))) this.#packer.handOn()
+    if (!(await this.#compressed(compressMs))) this.#compressor.handOn()
     const stop = new AbortController()
     const watch = this.#queue.durable ? this.#watch(stop) : undefined
     const { acknowledged: exported } = await this.flush(Math.max(0, until - performance.now()), stop.signal)
@@ -269,12 +269,12 @@ export class Lane<T> {
   }
 
   /** Whether all batches cut so far are in the queue within so many milliseconds. */
-  async #packed(ms: number): Promise<boolean> {
+  async #compressed(ms: number): Promise<boolean> {
     return (
-      this.#packer.items === 0 ||
+      this.#compressor.items === 0 ||
       within(
         ms,
-        this.#packer.done.then(() => true),
+        this.#compressor.done.then(() => true),
         () => false,
       )
     )
@@ -294,11 +294,11 @@ export class Lane<T> {
     }, 50)
   }
 
-  #pack(batch: Batch): void {
-    const { pack, queueBytes } = this.#settings
-    if (this.#packer.bytes + batch.plainBytes > queueBytes)
+  #compress(batch: Batch): void {
+    const { compress, queueBytes } = this.#settings
+    if (this.#compressor.bytes + batch.plainBytes > queueBytes)
       this.#options.account.drop('queue_full', batch.items)
-    else this.#packer.add(batch, pack, this.#batcher.firstItem)
+    else this.#compressor.add(batch, compress, this.#batcher.firstItem)
   }
 
   #enqueue(batch: Batch): void {
@@ -307,15 +307,15 @@ export class Lane<T> {
   }
 
   /** Makes the batcher accept or refuse items, by the settings and the receiver. */
-  #gather(): void {
+  #updateIntake(): void {
     clearTimeout(this.#unknownTimer)
     if (this.#closed) return
     const { sender, batchItems, batchBytes, requestBytes, batchTimeoutMs, queueBytes } = this.#settings
     const { unknownMs } = this.#loop
-    if (!sender) this.#batcher.refuse('no_endpoint', this.#process)
+    if (!sender) this.#batcher.refuse('no_endpoint', this.#processor)
     else if (unknownMs > 0) {
-      this.#batcher.refuse('unimplemented', this.#process)
-      this.#unknownTimer = setTimeout(() => this.#gather(), unknownMs)
+      this.#batcher.refuse('unimplemented', this.#processor)
+      this.#unknownTimer = setTimeout(() => this.#updateIntake(), unknownMs)
       this.#unknownTimer.unref()
     } else {
       // The queue must have room for several batches, or the first failure would already lose data.
@@ -324,7 +324,7 @@ export class Lane<T> {
       // it.
       const maxBytes = Math.min(batchBytes, aloneBytes, this.#loop.limitBytes * limitShare)
       const limits = { maxItems: batchItems, maxBytes, aloneBytes, timeoutMs: batchTimeoutMs }
-      this.#batcher.accept(limits, this.#process)
+      this.#batcher.accept(limits, this.#processor)
     }
   }
 }

@@ -28,7 +28,7 @@ import { resource } from '../../foundation/model/resource.ts'
 import { signals } from '../../foundation/model/signal.ts'
 import { Span } from '../../foundation/model/span.ts'
 import type { Pipeline } from '../../pipeline/pipeline.ts'
-import { Outlets } from './outlets.ts'
+import { ExportPipelines } from './export-pipelines.ts'
 
 const switches = soak ? 2000 : 200
 const host = resource({ 'host.name': 'test' })
@@ -55,15 +55,15 @@ function configOf(env: Record<string, string>): Config {
   return config
 }
 
-function open(t: TestContext, env: Record<string, string>): Outlets {
+function open(t: TestContext, env: Record<string, string>): ExportPipelines {
   const log = createLogger({ level: 'error', format: 'text', write: () => {} })
-  const outlets = new Outlets(configOf(env), { log, observe: () => {}, lock: () => true })
-  t.after(() => outlets.pipeline.close())
-  return outlets
+  const pipelines = new ExportPipelines(configOf(env), { log, observe: () => {}, lock: () => true })
+  t.after(() => pipelines.pipeline.close())
+  return pipelines
 }
 
-function change(outlets: Outlets, env: Record<string, string>): void {
-  const ready = outlets.prepare(configOf(env), none)
+function change(pipelines: ExportPipelines, env: Record<string, string>): void {
+  const ready = pipelines.prepare(configOf(env), none)
   assert.ok(ready, 'nothing differs')
   ready.commit()
 }
@@ -95,7 +95,7 @@ async function until(pipeline: Pipeline, condition: () => boolean): Promise<void
 }
 
 let made = 0
-function addSpans({ pipeline }: Outlets, count: number): string[] {
+function addSpans({ pipeline }: ExportPipelines, count: number): string[] {
   const span = new Span()
   return Array.from({ length: count }, () => {
     span.name = `span ${made++}`
@@ -104,20 +104,20 @@ function addSpans({ pipeline }: Outlets, count: number): string[] {
   })
 }
 
-function addOfEach(outlets: Outlets): void {
-  addSpans(outlets, 1)
+function addOfEach(pipelines: ExportPipelines): void {
+  addSpans(pipelines, 1)
   const attributes = new Attributes()
   const points = [{ attributes, startUs: 0, timeUs: 1, value: 1 }]
-  outlets.pipeline
+  pipelines.pipeline
     .intake('metrics')
     .add(host, scope, { kind: 'gauge', name: 'g', description: '', unit: '1', points })
-  outlets.pipeline.intake('logs').add(host, scope, new LogRecord())
+  pipelines.pipeline.intake('logs').add(host, scope, new LogRecord())
 }
 
 /** Sends one item of each signal and answers how many were acknowledged. */
-async function sendOfEach(outlets: Outlets): Promise<number> {
-  addOfEach(outlets)
-  const { acknowledged } = await outlets.pipeline.flush(60_000)
+async function sendOfEach(pipelines: ExportPipelines): Promise<number> {
+  addOfEach(pipelines)
+  const { acknowledged } = await pipelines.pipeline.flush(60_000)
   return acknowledged.traces + acknowledged.metrics + acknowledged.logs
 }
 
@@ -132,7 +132,7 @@ function openSockets(): number {
 }
 
 test('under steady traffic and faults the endpoint changes again and again, and no item is lost', async t => {
-  const directory = mkdtempSync(join(tmpdir(), 'svc-outlets-'))
+  const directory = mkdtempSync(join(tmpdir(), 'svc-pipelines-'))
   t.after(() => rmSync(directory, { recursive: true }))
   const dumps = [join(directory, 'a'), join(directory, 'b')]
   // In processes of their own, so that all sockets here are the agent's.
@@ -155,8 +155,8 @@ test('under steady traffic and faults the endpoint changes again and again, and 
     SVC_QUEUES_TRACES_MEM_LIMIT: `${20 + (round % 2)}Mi`,
   })
   const socketsBefore = openSockets()
-  const outlets = open(t, envOf(0))
-  const { pipeline } = outlets
+  const pipelines = open(t, envOf(0))
+  const { pipeline } = pipelines
   const sent: string[] = []
   for (let round = 1; round <= switches; round++) {
     const receiver = receivers[Math.floor(Math.random() * 2)]!
@@ -165,12 +165,12 @@ test('under steady traffic and faults the endpoint changes again and again, and 
     if (chance === 10) await receiver.cut()
     if (chance === 11) await receiver.goAway()
     for (let i = Math.floor(Math.random() * 4); i >= 0; i--) {
-      sent.push(...addSpans(outlets, 25))
+      sent.push(...addSpans(pipelines, 25))
       balanced(pipeline)
       await pause(1)
     }
-    sent.push(...addSpans(outlets, 5))
-    change(outlets, envOf(round))
+    sent.push(...addSpans(pipelines, 5))
+    change(pipelines, envOf(round))
     balanced(pipeline)
     assert.equal(pipeline.state('traces').destination?.endpoint, receivers[round % 2]!.endpoint)
   }
@@ -194,20 +194,20 @@ test('under steady traffic and faults the endpoint changes again and again, and 
 
 test('from nowhere to somewhere and back, with the reason in the books', async t => {
   const receiver = await receive(t)
-  const outlets = open(t, {})
-  const { pipeline } = outlets
+  const pipelines = open(t, {})
+  const { pipeline } = pipelines
   const intake = pipeline.intake('traces')
-  addSpans(outlets, 3)
-  change(outlets, { SVC_OTLP_ENDPOINT: receiver.endpoint })
-  assert.equal(await sendOfEach(outlets), 3)
-  change(outlets, { SVC_OTLP_ENDPOINT: receiver.endpoint, SVC_OTLP_LOGS_ENABLED: 'false' })
-  assert.equal(await sendOfEach(outlets), 2)
+  addSpans(pipelines, 3)
+  change(pipelines, { SVC_OTLP_ENDPOINT: receiver.endpoint })
+  assert.equal(await sendOfEach(pipelines), 3)
+  change(pipelines, { SVC_OTLP_ENDPOINT: receiver.endpoint, SVC_OTLP_LOGS_ENABLED: 'false' })
+  assert.equal(await sendOfEach(pipelines), 2)
   assert.deepEqual([...pipeline.state('logs').dropped], [['no_endpoint', 1]])
-  change(outlets, {})
-  assert.equal(await sendOfEach(outlets), 0)
+  change(pipelines, {})
+  assert.equal(await sendOfEach(pipelines), 0)
   assert.deepEqual([...pipeline.state('traces').dropped], [['no_endpoint', 4]])
-  change(outlets, { SVC_OTLP_ENDPOINT: receiver.endpoint })
-  assert.equal(await sendOfEach(outlets), 3)
+  change(pipelines, { SVC_OTLP_ENDPOINT: receiver.endpoint })
+  assert.equal(await sendOfEach(pipelines), 3)
   assert.equal(pipeline.intake('traces'), intake)
   assert.equal(receiver.counts.traces, 3)
   balanced(pipeline)
@@ -222,12 +222,12 @@ test('other headers reach the receiver with the next request, and free what was 
     SVC_OTLP_HEADERS: '{"X-Token": "old"}',
     SVC_BACKOFF_MAX: '1h',
   }
-  const outlets = open(t, env)
-  const { pipeline } = outlets
-  addSpans(outlets, 3)
+  const pipelines = open(t, env)
+  const { pipeline } = pipelines
+  addSpans(pipelines, 3)
   await until(pipeline, () => pipeline.state('traces').destination?.parked === true)
   assert.equal(pipeline.state('traces').queued, 3)
-  change(outlets, { ...env, SVC_OTLP_HEADERS: '{"X-Token": "new"}' })
+  change(pipelines, { ...env, SVC_OTLP_HEADERS: '{"X-Token": "new"}' })
   assert.equal(pipeline.state('traces').destination?.parked, false)
   await until(pipeline, () => pipeline.state('traces').exported === 3)
   assert.deepEqual(
@@ -239,10 +239,10 @@ test('other headers reach the receiver with the next request, and free what was 
 test('a sender whose settings are equal keeps its connection', async t => {
   const receiver = await receive(t)
   const env = { SVC_OTLP_ENDPOINT: receiver.endpoint }
-  const outlets = open(t, env)
-  assert.equal(await sendOfEach(outlets), 3)
+  const pipelines = open(t, env)
+  assert.equal(await sendOfEach(pipelines), 3)
   assert.equal(receiver.counts.connections, 1)
-  assert.equal(outlets.prepare(configOf({ ...env, SVC_LOG_LEVEL: 'debug' }), none), undefined)
+  assert.equal(pipelines.prepare(configOf({ ...env, SVC_LOG_LEVEL: 'debug' }), none), undefined)
   for (const other of [
     { SVC_OTLP_CONCURRENCY: '2' },
     { SVC_OTLP_MAX_MESSAGE_SIZE: '1Mi' },
@@ -251,13 +251,13 @@ test('a sender whose settings are equal keeps its connection', async t => {
     { SVC_BACKOFF_MULTIPLIER: '3' },
     { SVC_PIPELINE_EXPORT_ON_AUTH_ERROR: 'drop' },
   ]) {
-    change(outlets, { ...env, ...other })
-    assert.equal(await sendOfEach(outlets), 3)
+    change(pipelines, { ...env, ...other })
+    assert.equal(await sendOfEach(pipelines), 3)
   }
   assert.equal(receiver.counts.connections, 1)
   // Traces go on alone; the others stay where they are.
-  change(outlets, { ...env, SVC_OTLP_TRACES_HEADERS: '{"x-a": "b"}' })
-  assert.equal(await sendOfEach(outlets), 3)
+  change(pipelines, { ...env, SVC_OTLP_TRACES_HEADERS: '{"x-a": "b"}' })
+  assert.equal(await sendOfEach(pipelines), 3)
   assert.equal(receiver.counts.connections, 2)
   assert.deepEqual(
     new Map(receiver.requests.slice(-3).map(({ signal, headers }) => [signal, headers['x-a']])),
@@ -273,28 +273,28 @@ test('requests made under a larger limit are still sent', async t => {
   const receiver = await receive(t)
   receiver.answer = () => ({ kind: 'refuse', code: 14 })
   const env = { SVC_OTLP_ENDPOINT: receiver.endpoint, SVC_OTLP_COMPRESSION: 'none' }
-  const outlets = open(t, env)
-  const { pipeline } = outlets
-  addSpans(outlets, 8000)
+  const pipelines = open(t, env)
+  const { pipeline } = pipelines
+  addSpans(pipelines, 8000)
   await until(pipeline, () => pipeline.state('traces').destination?.lastError !== null)
   assert.ok(pipeline.state('traces').queuedBytes / pipeline.state('traces').queuedBatches > 64 * 1024)
-  change(outlets, { ...env, SVC_OTLP_MAX_MESSAGE_SIZE: '64Ki' })
+  change(pipelines, { ...env, SVC_OTLP_MAX_MESSAGE_SIZE: '64Ki' })
   receiver.answer = () => ({ kind: 'ok' })
   await until(pipeline, () => pipeline.state('traces').exported === 8000)
 })
 
 test('a destination that cannot be made is rejected, and the previous configuration stays active', async t => {
   const receiver = await receive(t)
-  const directory = mkdtempSync(join(tmpdir(), 'svc-outlets-'))
+  const directory = mkdtempSync(join(tmpdir(), 'svc-pipelines-'))
   t.after(() => rmSync(directory, { recursive: true }))
   const garbage = join(directory, 'garbage.pem')
   writeFileSync(garbage, 'no certificate')
-  const outlets = open(t, { SVC_OTLP_ENDPOINT: receiver.endpoint })
-  assert.equal(await sendOfEach(outlets), 3)
+  const pipelines = open(t, { SVC_OTLP_ENDPOINT: receiver.endpoint })
+  assert.equal(await sendOfEach(pipelines), 3)
   const check = async (env: Record<string, string>, want: RegExp) => {
-    assert.throws(() => outlets.prepare(configOf(env), none), want)
-    assert.deepEqual(outlets.faults, [])
-    assert.equal(await sendOfEach(outlets), 3)
+    assert.throws(() => pipelines.prepare(configOf(env), none), want)
+    assert.deepEqual(pipelines.faults, [])
+    assert.equal(await sendOfEach(pipelines), 3)
   }
   const path = `http://${receiver.endpoint}/v1/traces`
   await check(
@@ -315,19 +315,19 @@ test('a destination that cannot be made is rejected, and the previous configurat
 
 test('an endpoint that comes by a reload finds its queue in memory, and that is said', async t => {
   const receiver = await receive(t)
-  const directory = mkdtempSync(join(tmpdir(), 'svc-outlets-'))
+  const directory = mkdtempSync(join(tmpdir(), 'svc-pipelines-'))
   t.after(() => rmSync(directory, { recursive: true }))
   const env = {
     SVC_PIPELINE_EXPORT_QUEUE_ENABLED: 'true',
     SVC_PIPELINE_EXPORT_QUEUE_DIRECTORY: join(directory, 'queue'),
   }
-  const outlets = open(t, env)
-  assert.equal(outlets.store, undefined, 'without an endpoint there is nothing to keep')
-  change(outlets, { ...env, SVC_OTLP_ENDPOINT: receiver.endpoint })
-  assert.match(String(outlets.store), /no endpoint was configured at the start/)
-  assert.equal(await sendOfEach(outlets), 3)
-  change(outlets, env)
-  assert.equal(outlets.store, undefined)
+  const pipelines = open(t, env)
+  assert.equal(pipelines.store, undefined, 'without an endpoint there is nothing to keep')
+  change(pipelines, { ...env, SVC_OTLP_ENDPOINT: receiver.endpoint })
+  assert.match(String(pipelines.store), /no endpoint was configured at the start/)
+  assert.equal(await sendOfEach(pipelines), 3)
+  change(pipelines, env)
+  assert.equal(pipelines.store, undefined)
   assert.deepEqual(readdirSync(directory), [])
 })
 
@@ -335,28 +335,28 @@ test('at the start a destination that cannot be made is a fault that stops no ot
   const receiver = await receive(t)
   const env = { SVC_OTLP_ENDPOINT: receiver.endpoint }
   const path = { OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: `http://${receiver.endpoint}/v1/logs` }
-  const outlets = open(t, { ...env, ...path })
+  const pipelines = open(t, { ...env, ...path })
   assert.deepEqual(
-    outlets.faults.map(({ signal }) => signal),
+    pipelines.faults.map(({ signal }) => signal),
     ['logs'],
   )
-  assert.equal(await sendOfEach(outlets), 2)
+  assert.equal(await sendOfEach(pipelines), 2)
   // What concerns other keys is not held up by it; what concerns export is, until it is fixed.
-  assert.equal(outlets.prepare(configOf({ ...env, ...path, SVC_LOG_LEVEL: 'debug' }), none), undefined)
+  assert.equal(pipelines.prepare(configOf({ ...env, ...path, SVC_LOG_LEVEL: 'debug' }), none), undefined)
   assert.throws(
-    () => outlets.prepare(configOf({ ...env, ...path, SVC_OTLP_CONCURRENCY: '2' }), none),
+    () => pipelines.prepare(configOf({ ...env, ...path, SVC_OTLP_CONCURRENCY: '2' }), none),
     /export logs/,
   )
-  change(outlets, env)
-  assert.deepEqual(outlets.faults, [])
-  assert.equal(await sendOfEach(outlets), 3)
+  change(pipelines, env)
+  assert.deepEqual(pipelines.faults, [])
+  assert.equal(await sendOfEach(pipelines), 3)
 })
 
 test('a change that is not made leaves all as it was', async t => {
   const [receiver, other] = [await receive(t), await receive(t)]
-  const outlets = open(t, { SVC_OTLP_ENDPOINT: receiver.endpoint })
-  outlets.prepare(configOf({ SVC_OTLP_ENDPOINT: other.endpoint }), none)!.abort()
-  assert.equal(await sendOfEach(outlets), 3)
+  const pipelines = open(t, { SVC_OTLP_ENDPOINT: receiver.endpoint })
+  pipelines.prepare(configOf({ SVC_OTLP_ENDPOINT: other.endpoint }), none)!.abort()
+  assert.equal(await sendOfEach(pipelines), 3)
   assert.deepEqual([receiver.counts.traces, other.counts.requests], [1, 0])
 })
 
@@ -378,16 +378,16 @@ test('renewed files of TLS are taken up by a new connection', async t => {
     SVC_OTLP_TLS_CERT_FILE: cert,
     SVC_OTLP_TLS_KEY_FILE: key,
   }
-  const outlets = open(t, env)
-  assert.equal(await sendOfEach(outlets), 3)
+  const pipelines = open(t, env)
+  assert.equal(await sendOfEach(pipelines), 3)
   show('server')
   const renewed = new Set(signals.flatMap(signal => [`otlp.${signal}.tls.cert_file`]))
-  outlets.prepare(configOf(env), renewed)!.commit()
-  assert.equal(await sendOfEach(outlets), 3)
+  pipelines.prepare(configOf(env), renewed)!.commit()
+  assert.equal(await sendOfEach(pipelines), 3)
   assert.equal(receiver.counts.connections, 2)
   // A pair that does not fit is told before anything is closed.
   copyFileSync(file('client.key'), key)
-  assert.throws(() => outlets.prepare(configOf(env), renewed), /OpenSSL rejected .*key_file/)
-  assert.equal(await sendOfEach(outlets), 3)
+  assert.throws(() => pipelines.prepare(configOf(env), renewed), /OpenSSL rejected .*key_file/)
+  assert.equal(await sendOfEach(pipelines), 3)
   assert.equal(receiver.counts.connections, 2)
 })

@@ -9,16 +9,20 @@ import { readContent } from '../../foundation/lib/file-content.ts'
 import { errorText, type Logger } from '../../foundation/lib/logger.ts'
 import { type Batch, plainBatch, type Sender } from '../../foundation/model/batch.ts'
 import { bySignal, type Signal, signals } from '../../foundation/model/signal.ts'
-import type { Process } from '../../pipeline/batcher.ts'
+import type { ItemProcessor } from '../../pipeline/batcher.ts'
 import { DiskStore } from '../../pipeline/disk/disk-store.ts'
-import { type Compression, pack, unpack } from '../../pipeline/exporters/compression.ts'
+import {
+  type Compression,
+  compress as compressBatch,
+  decompress,
+} from '../../pipeline/exporters/compression.ts'
 import { logEncoding } from '../../pipeline/exporters/otlp/encode-log.ts'
 import { metricEncoding } from '../../pipeline/exporters/otlp/encode-metric.ts'
 import { profileEncoding } from '../../pipeline/exporters/otlp/encode-profile.ts'
 import { traceEncoding } from '../../pipeline/exporters/otlp/encode-trace.ts'
 import { RequestBuilder } from '../../pipeline/exporters/otlp/request.ts'
 import { splitRequest } from '../../pipeline/exporters/otlp/split.ts'
-import { type LaneSettings, Pipeline, type PipelineSettings } from '../../pipeline/pipeline.ts'
+import { Pipeline, type PipelineSettings, type SignalQueueSettings } from '../../pipeline/pipeline.ts'
 import {
   type ChainSettings,
   compileChain,
@@ -32,7 +36,7 @@ import { installKey } from './install-key.ts'
 import { type OtlpOptions, openSender, otlpOptions } from './otlp-options.ts'
 
 /** A signal that was asked to go somewhere and cannot. */
-export interface OutletFault {
+export interface ExportFault {
   readonly signal: Signal
   readonly reason: string
   readonly hint: string
@@ -63,20 +67,20 @@ interface Plan {
   readonly bounds: ReturnType<typeof boundsOf>
   /** A queue on disk is asked for. */
   readonly wantsDisk: boolean
-  readonly faults: readonly OutletFault[]
+  readonly faults: readonly ExportFault[]
 }
 
 const unopened = 'no endpoint was configured at the start, and the disk queue opens only at the start'
 
 function sends({ settings }: Plan): boolean {
-  return signals.some(signal => settings.lanes[signal].sender !== undefined)
+  return signals.some(signal => settings.queues[signal].sender !== undefined)
 }
 
 /** A queue on disk that is asked for and not there is opened at the next start. */
 export const queueHint =
   'fix that and restart svc (queued data is delivered first), or set pipeline.export.queue.enabled: false'
 
-export interface OutletsOptions {
+export interface ExportPipelinesOptions {
   readonly log: Logger
   /** Called after each export request. Must not throw. */
   readonly observe: (request: ExportRequest) => void
@@ -84,7 +88,7 @@ export interface OutletsOptions {
 }
 
 /** The pipeline with what is done to its items and its destinations, which may change while it runs. */
-export class Outlets {
+export class ExportPipelines {
   readonly pipeline: Pipeline
   /** Spans that wait for their other side: they are taken in, and not yet in the pipeline. */
   earlySpans: () => number = () => 0
@@ -95,7 +99,7 @@ export class Outlets {
   #plan: Plan
 
   /** A signal whose destination cannot be made is a fault and stops no other. Throws, in words, for bad rules. */
-  constructor(config: Config, { log, observe, lock }: OutletsOptions) {
+  constructor(config: Config, { log, observe, lock }: ExportPipelinesOptions) {
     this.#env = {
       log,
       installKey: installKey(dirname(config.pipeline.export.queue.directory), log),
@@ -133,7 +137,7 @@ export class Outlets {
     return this.#plan.processing.chains[signal]?.stages ?? []
   }
 
-  get faults(): readonly OutletFault[] {
+  get faults(): readonly ExportFault[] {
     return this.#plan.faults
   }
 
@@ -179,7 +183,7 @@ export class Outlets {
       const [fault] = after.faults
       if (fault) throw new Error(`cannot export ${fault.signal}: ${fault.reason}; ${fault.hint}`)
       for (const signal of signals) {
-        const { sender } = after.settings.lanes[signal]
+        const { sender } = after.settings.queues[signal]
         if (sender && isNew(sender)) checkTls(signal, otlpOptions(config, signal)!)
       }
     } catch (error) {
@@ -217,21 +221,21 @@ function processingOf(config: Config, env: Omit<ProcessorEnv, 'signal'>, before?
   return { settings, form, chains }
 }
 
-const packers: Readonly<Record<Compression, ((batch: Batch) => Promise<Batch>) | undefined>> = {
-  gzip: batch => pack(batch, 'gzip'),
-  zstd: batch => pack(batch, 'zstd'),
+const compressors: Readonly<Record<Compression, ((batch: Batch) => Promise<Batch>) | undefined>> = {
+  gzip: batch => compressBatch(batch, 'gzip'),
+  zstd: batch => compressBatch(batch, 'zstd'),
   none: undefined,
 }
 
-/** Divides a request, packed as it was. */
+/** Divides a request, compressed as it was. */
 async function halve(batch: Batch): Promise<readonly [Batch, Batch] | undefined> {
-  const { signal, encoding, lanes } = batch
-  const parts = splitRequest(signal, await unpack(batch))
+  const { signal, encoding, orderKeys } = batch
+  const parts = splitRequest(signal, await decompress(batch))
   if (parts === undefined) return undefined
-  const packer = packers[encoding === 'identity' ? 'none' : encoding]
+  const compress = compressors[encoding === 'identity' ? 'none' : encoding]
   const half = ({ items, body }: { items: number; body: Uint8Array }) => {
-    const plain = plainBatch(signal, items, body, lanes)
-    return packer === undefined ? plain : packer(plain)
+    const plain = plainBatch(signal, items, body, orderKeys)
+    return compress === undefined ? plain : compress(plain)
   }
   return Promise.all([half(parts[0]), half(parts[1])])
 }
@@ -242,7 +246,7 @@ function planOf(config: Config, kept: ReadonlyMap<string, Sender>, processing: P
   const { batch, queue, on_auth_error: onAuthError } = config.pipeline.export
   const { enabled: wantsDisk } = queue
   const senders = new Map<string, Sender>()
-  const faults: OutletFault[] = []
+  const faults: ExportFault[] = []
   const senderOf = (signal: Signal): Sender | undefined => {
     const options = otlpOptions(config, signal)
     if (options === undefined) return undefined
@@ -257,13 +261,13 @@ function planOf(config: Config, kept: ReadonlyMap<string, Sender>, processing: P
       return undefined
     }
   }
-  const lane = (signal: Signal): LaneSettings => {
+  const queueOf = (signal: Signal): SignalQueueSettings => {
     const { batch_size, mem_limit, max_age } = queues[signal]
     const { max_message_size, concurrency, compression } = config.otlp[signal]
     const requestBytes = Math.floor(max_message_size * share)
     return {
       sender: senderOf(signal),
-      pack: packers[compression],
+      compress: compressors[compression],
       batchItems: batch_size,
       batchBytes: Math.min(batchBytes, requestBytes),
       requestBytes,
@@ -274,8 +278,8 @@ function planOf(config: Config, kept: ReadonlyMap<string, Sender>, processing: P
     }
   }
   const settings: PipelineSettings = {
-    lanes: bySignal(lane),
-    processes: processing.chains as { readonly [S in Signal]?: Process<ItemOf[S]> | undefined },
+    queues: bySignal(queueOf),
+    chains: processing.chains as { readonly [S in Signal]?: ItemProcessor<ItemOf[S]> | undefined },
     retry: {
       initialMs: backoff.initial,
       maxMs: backoff.max,

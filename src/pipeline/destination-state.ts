@@ -43,10 +43,10 @@ const limitMs = 10 * 60_000
 const unreached = new Set(['connect', 'dns', 'tls', 'unavailable', 'deadline_exceeded', 'cancelled'])
 
 /** A sender and the state of sending to it. A new sender starts with a clean state. */
-export class Outlet {
+export class DestinationState {
   readonly sender: Sender
   readonly repeat: ReturnType<typeof limitRepeats>
-  underWay = 0
+  inFlight = 0
   /** Whether only one request at a time is sent, until one succeeds. */
   probing = false
   /** Number of waits: failures of requests started before the last wait belong to the same outage. */
