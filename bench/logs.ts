@@ -8,12 +8,12 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { FarFiles } from '../src/kernel/far-files.ts'
-import { FarLogs } from '../src/signals/logs/far-logs.ts'
+import { RemoteFiles } from '../src/kernel/remote-files.ts'
 import type { LineReader } from '../src/signals/logs/line-reader.ts'
 import { LogFollower } from '../src/signals/logs/log-follower.ts'
 import { LogPositions } from '../src/signals/logs/log-positions.ts'
 import { logReader } from '../src/signals/logs/log-reader.ts'
+import { RemoteLogs } from '../src/signals/logs/remote-logs.ts'
 import { WaitingText } from '../src/signals/logs/waiting-text.ts'
 import { silentLogger } from '../test/helpers/silent-logger.ts'
 import { report } from './lib/figures.ts'
@@ -52,7 +52,7 @@ async function follow(line: string, make: (path: string) => LineReader): Promise
   const follower = new LogFollower({
     sources: [{ name: 'files', patterns: () => [path], excluded: () => false, reader: () => make(path) }],
     positions: new LogPositions(join(directory, `${performance.now()}.positions`)),
-    far: new FarLogs(new FarFiles({ log: silentLogger })),
+    remoteLogs: new RemoteLogs(new RemoteFiles({ log: silentLogger })),
     startAt: 'beginning',
     maxLineBytes: 256 * 1024,
     pressure: () => 0,

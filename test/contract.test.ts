@@ -12,7 +12,7 @@ import { processors } from '../src/pipeline/processors/index.ts'
 import { commands } from '../src/program/cli/index.ts'
 import { table } from '../src/program/doctor/table.ts'
 import { backends } from '../src/signals/capture/index.ts'
-import { beyond, collectors } from '../src/signals/metrics/collectors/index.ts'
+import { collectors, extraCollectors } from '../src/signals/metrics/collectors/index.ts'
 import { runtimes } from '../src/signals/profiles/unwinders/index.ts'
 import { protocols } from '../src/signals/traces/protocols/index.ts'
 
@@ -29,7 +29,7 @@ const lists: Readonly<Record<string, readonly Named[]>> = {
   'src/signals/traces/protocols/index.ts': protocols,
   'src/signals/capture/index.ts': backends,
   'src/program/cli/index.ts': commands,
-  'src/signals/metrics/collectors/index.ts': [...collectors, ...beyond],
+  'src/signals/metrics/collectors/index.ts': [...collectors, ...extraCollectors],
   'src/pipeline/processors/index.ts': processors,
   'src/signals/profiles/unwinders/index.ts': runtimes,
   'src/identity/discovery/index.ts': clouds,

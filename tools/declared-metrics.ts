@@ -6,7 +6,7 @@ import type { Keys } from '../src/foundation/schema/tree.ts'
 import { processMetrics } from '../src/signals/capture/process-events.ts'
 import { syscallDimensions, syscallDuration } from '../src/signals/capture/syscall-counts.ts'
 import type { Collector } from '../src/signals/metrics/collectors/collector.ts'
-import { beyond, collectors } from '../src/signals/metrics/collectors/index.ts'
+import { collectors, extraCollectors } from '../src/signals/metrics/collectors/index.ts'
 import { buildFamilies, exporterFamilies } from '../src/signals/metrics/exposition/exporter-metrics.ts'
 import { extendedRunFamilies, runFamilies } from '../src/signals/metrics/exposition/runs.ts'
 import { type GpuMetric, gpuMetrics } from '../src/signals/metrics/gpu/gpu-metrics.ts'
@@ -29,7 +29,7 @@ export interface DeclaredMetric {
   readonly from: 'host' | 'agent' | 'otlp' | 'scraper'
 }
 
-const units: readonly Collector<Keys>[] = [...collectors, ...beyond]
+const units: readonly Collector<Keys>[] = [...collectors, ...extraCollectors]
 
 /** Collectors that name metrics by what they read: nobody knows these names beforehand. */
 export const dynamicCollectors: readonly Collector<Keys>[] = units.filter(unit => unit.dynamic !== undefined)

@@ -1,10 +1,10 @@
 // Writes bpf/include/gen/protocols.h from src/signals/traces/protocols: what the BPF programs know of the list, so that a protocol is
 // listed once. --check compares instead, and exits 1 where it is stale.
-import { signs } from '../src/foundation/model/protocol.ts'
+import { confidences } from '../src/foundation/model/protocol.ts'
 import { protocols } from '../src/signals/traces/protocols/index.ts'
 import { writeGenerated } from './generated.ts'
 
-const recognised = signs.flatMap(sign => protocols.filter(unit => unit.sign === sign))
+const recognised = confidences.flatMap(confidence => protocols.filter(unit => unit.confidence === confidence))
 const counted = protocols.filter(unit => unit.counted)
 
 /** Terms that are joined, over as many lines as it takes; `none` where there are none. */
@@ -12,9 +12,11 @@ function joined(terms: readonly string[], operator: string, none: string): strin
   return terms.length === 0 ? none : `(${terms.join(` ${operator} \\\n\t `)})`
 }
 
-const bySign = signs.map(sign => {
-  const bits = protocols.filter(unit => unit.sign === sign).map(({ name }) => `1U << svc_protocol_${name}`)
-  return `#define BY_${sign.toUpperCase()} \\\n\t${joined(bits, '|', '0U')}\n`
+const byConfidence = confidences.map(confidence => {
+  const bits = protocols
+    .filter(unit => unit.confidence === confidence)
+    .map(({ name }) => `1U << svc_protocol_${name}`)
+  return `#define BY_${confidence.toUpperCase()} \\\n\t${joined(bits, '|', '0U')}\n`
 })
 
 function header(): string {
@@ -35,8 +37,8 @@ ${protocols.map(({ name }) => `\tsvc_protocol_${name},\n`).join('')}\tsvc_protoc
 #define EACH_BY_SIGN(DO) \\
 ${recognised.map(({ name }) => `\tDO(${name})`).join(' \\\n')}
 
-/* The same as bits, by their sign. */
-${bySign.join('')}
+/* The same as bits, by their confidence. */
+${byConfidence.join('')}
 /* Those of which a turn of each side can be counted as an exchange. */
 #define IS_COUNTED(protocol) \\
 \t${joined(

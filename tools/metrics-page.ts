@@ -3,11 +3,11 @@
 import type { Family } from '../src/foundation/model/collector.ts'
 import type { Keys } from '../src/foundation/schema/tree.ts'
 import type { Collector } from '../src/signals/metrics/collectors/collector.ts'
-import { beyond, collectors } from '../src/signals/metrics/collectors/index.ts'
+import { collectors, extraCollectors } from '../src/signals/metrics/collectors/index.ts'
 import { extendedRunFamilies, runFamilies } from '../src/signals/metrics/exposition/runs.ts'
 
 const units: readonly Collector<Keys>[] = collectors
-const more: readonly Collector<Keys>[] = beyond
+const more: readonly Collector<Keys>[] = extraCollectors
 
 const intro = `# Host metrics
 

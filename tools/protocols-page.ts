@@ -1,11 +1,11 @@
 // The reference page of the application protocols and of the ways in which their bytes are seen.
-import type { Sign } from '../src/foundation/model/protocol.ts'
+import type { Confidence } from '../src/foundation/model/protocol.ts'
 import { backends } from '../src/signals/capture/index.ts'
 import { protocols } from '../src/signals/traces/protocols/index.ts'
 import { anchor, cell, code, table } from './markdown.ts'
 import { toldBy } from './spans-page.ts'
 
-const meaning: Readonly<Record<Sign, string>> = {
+const meaning: Readonly<Record<Confidence, string>> = {
   preface: 'a unique preface',
   command: 'a command and its syntax',
   message: 'consistent length, type and contents',
@@ -15,13 +15,13 @@ const meaning: Readonly<Record<Sign, string>> = {
 
 /** The page, in Markdown. */
 export function protocolsPage(): string {
-  const rows = protocols.map(({ name, title, summary, key, sign }) => [
+  const rows = protocols.map(({ name, title, summary, key, confidence }) => [
     `[${title}](spans.md#${anchor(title)})`,
     code(name),
     code(`agent.ebpf.network.${key}`),
     cell(summary),
     toldBy(protocols.find(unit => unit.name === name)!).kinds.join(', '),
-    sign === undefined ? 'its request line' : meaning[sign],
+    confidence === undefined ? 'its request line' : meaning[confidence],
   ])
   return `# Protocols
 

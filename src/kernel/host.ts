@@ -18,8 +18,8 @@ import { posix } from 'node:path'
 import { decimal } from '../foundation/lib/scanner.ts'
 import { utf8Text } from '../foundation/lib/utf8-text.ts'
 import type { Host, Tree } from '../foundation/model/host.ts'
+import { LocalFiles } from './local-files.ts'
 import { MountTable } from './mounts.ts'
-import { NearTree } from './near-tree.ts'
 
 /** Longer files are not read: /proc/net/udp of half a million sockets is about as long. */
 const mostBytes = 64 * 1024 * 1024
@@ -87,7 +87,7 @@ export class HostFiles implements Host {
     this.sys = new Directory(sysfs, this.#kept)
     // This process's own mounts, whichever the host's /proc is.
     const mounts = new MountTable(new Directory('/proc', this.#keptOfMounts), ['self/mountinfo'], '/')
-    this.root = new NearTree(new Directory(rootfs, this.#kept), mounts)
+    this.root = new LocalFiles(new Directory(rootfs, this.#kept), mounts)
     this.udev = new Directory(udev, this.#kept)
   }
 

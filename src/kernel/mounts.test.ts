@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { FarPaths, parseMounts } from './mounts.ts'
+import { parseMounts, RemotePaths } from './mounts.ts'
 
 const local = '30 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw'
 
@@ -24,7 +24,7 @@ test('a mount has what its line says, with the mount point decoded and tags left
     minor: '7',
     isReadOnly: false,
     mayHang: false,
-    isFar: false,
+    isRemote: false,
     isUsers: false,
   })
 })
@@ -60,7 +60,7 @@ test('a root directory elsewhere is taken off mount points and put before paths'
 test('what may hang is far, and so is what lies below it or under it', () => {
   const far = (...lines: string[]) =>
     mounts([local, ...lines])
-      .filter(({ isFar }) => isFar)
+      .filter(({ isRemote }) => isRemote)
       .map(({ point }) => point)
   assert.deepEqual(far(), [])
   for (const type of ['nfs', 'nfs4', 'cifs', 'smb3', 'fuse.sshfs', 'fuseblk', '9p', 'ceph', 'autofs', 'new'])
@@ -81,11 +81,14 @@ test('what may hang is far, and so is what lies below it or under it', () => {
     far('41 30 0:7 / /net rw - nfs x:/ rw', `42 30 0:9 / /merged rw - overlay o rw,${dirs}`)
   assert.deepEqual(overlay('lowerdir=/a:/net/b,upperdir=/c,workdir=/d'), ['/net'])
   assert.deepEqual(overlay('lowerdir=/net/a:/b'), ['/net', '/merged'])
-  assert.equal(mounts(['30 1 0:9 / / rw - nfs x:/ rw', '31 30 8:1 / /tmp rw - tmpfs t rw'])[1]?.isFar, true)
+  assert.equal(
+    mounts(['30 1 0:9 / / rw - nfs x:/ rw', '31 30 8:1 / /tmp rw - tmpfs t rw'])[1]?.isRemote,
+    true,
+  )
 })
 
 test('a path is as far as the mounts on its way', () => {
-  const paths = new FarPaths(mounts([local, '41 30 0:7 / /mnt/nas rw - nfs x:/ rw']))
+  const paths = new RemotePaths(mounts([local, '41 30 0:7 / /mnt/nas rw - nfs x:/ rw']))
   assert.equal(paths.has('/mnt/nas/textfile'), true)
   assert.equal(paths.has('/mnt/other/../nas'), true)
   assert.equal(paths.has('/mnt/nasty'), false)
@@ -111,20 +114,20 @@ test('a path is as far as its links lead', t => {
   symlinkSync(join(directory, 'deep/er'), join(directory, 'jump'))
   const proc = '40 30 0:5 / /proc rw - proc proc rw'
   const nas = (type: string) => `41 30 0:7 / ${directory}/nas rw - ${type} x:/ rw`
-  const paths = new FarPaths(mounts([local, proc, nas('nfs')]))
+  const paths = new RemotePaths(mounts([local, proc, nas('nfs')]))
   const check = (path: string, want: boolean) => assert.equal(paths.has(`${directory}/${path}`), want, path)
   for (const path of ['far', 'far/x', 'absolute', 'twice', 'deep/sub/y', 'deep/../far', 'jump/../sub'])
     check(path, true)
   for (const path of ['near', 'dangling', 'loop', 'magic', 'deep', 'jump/../deep', 'none/x', 'near/x', '.'])
     check(path, false)
-  assert.equal(new FarPaths(mounts([local, nas('xfs')])).has(`${directory}/far`), false)
+  assert.equal(new RemotePaths(mounts([local, nas('xfs')])).has(`${directory}/far`), false)
   assert.equal(
-    new FarPaths(mounts([local, proc, nas('nfs')]), `${directory}/nas/host`).has(`${directory}/far`),
+    new RemotePaths(mounts([local, proc, nas('nfs')]), `${directory}/nas/host`).has(`${directory}/far`),
     false,
   )
   const root = ['30 1 0:9 / / rw - nfs x:/ rw', '31 30 8:1 / /tmp rw - tmpfs t rw', nas('nfs')]
-  assert.equal(new FarPaths(mounts(root)).has('/tmp'), true)
-  const trusted = new FarPaths(mounts(root), '/')
+  assert.equal(new RemotePaths(mounts(root)).has('/tmp'), true)
+  const trusted = new RemotePaths(mounts(root), '/')
   assert.equal(trusted.has('/etc/os-release'), false)
   assert.equal(trusted.has(`${directory}/far`), true)
 })

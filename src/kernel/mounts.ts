@@ -19,7 +19,7 @@ export interface Mount {
   /** Looking at it may wait for a server or another program, */
   readonly mayHang: boolean
   /** or at what is on the way to it. */
-  readonly isFar: boolean
+  readonly isRemote: boolean
   /** A user other than root and that of this process serves it (FUSE). */
   readonly isUsers: boolean
 }
@@ -89,16 +89,17 @@ export function parseMounts(bytes: Buffer, root: string): readonly Mount[] {
   if (lines.length === 0) throw new Error('cannot read mountinfo: it is empty')
   const base = latin1(posix.resolve(root))
   const found = lines.map(line => parseLine(line, base === '/' ? '' : base))
-  const far = new Set<string>()
+  const remote = new Set<string>()
   for (const { point, type, options } of found)
-    if (!localTypes.has(type) || layers(type, options).some(layer => isWithin(layer, far))) far.add(point)
+    if (!localTypes.has(type) || layers(type, options).some(layer => isWithin(layer, remote)))
+      remote.add(point)
   return found.map(({ point, options, ...mount }) => ({
     ...mount,
     isUsers: isUsers(mount.type, options),
     point: utf8(point),
     path: Buffer.from(base === '/' ? point : point === '/' ? base : `${base}${point}`, 'latin1'),
-    mayHang: far.has(point),
-    isFar: isWithin(point, far),
+    mayHang: remote.has(point),
+    isRemote: isWithin(point, remote),
   }))
 }
 
@@ -106,29 +107,30 @@ export function parseMounts(bytes: Buffer, root: string): readonly Mount[] {
 const mostLinks = 40
 
 /** Tells which paths of this process may hang, wherever symbolic links lead them, and looks at none that may. */
-export class FarPaths {
-  readonly #far: ReadonlySet<string>
+export class RemotePaths {
+  readonly #remote: ReadonlySet<string>
   readonly #procs: ReadonlySet<string>
   /** Targets by path; undefined: no link. */
   readonly #links = new Map<string, string | undefined>()
 
-  /** `mounts` are of this process. `trusted`: a path that counts as near, with all mounts on the way to it. */
+  /** `mounts` are of this process. `trusted`: a path that counts as local, with all mounts on the way to it. */
   constructor(mounts: readonly Mount[], trusted?: string) {
     const points = (wanted: (mount: Mount) => boolean) =>
       new Set(mounts.filter(wanted).map(({ path }) => path.toString('latin1')))
-    const far = points(({ mayHang }) => mayHang)
-    if (trusted !== undefined) for (const each of ancestors(latin1(posix.resolve(trusted)))) far.delete(each)
-    this.#far = far
+    const remote = points(({ mayHang }) => mayHang)
+    if (trusted !== undefined)
+      for (const each of ancestors(latin1(posix.resolve(trusted)))) remote.delete(each)
+    this.#remote = remote
     this.#procs = points(({ type }) => type === 'proc')
   }
 
   has(path: string): boolean {
-    return this.#far.size > 0 && this.#pointOf(path, this.#far) !== undefined
+    return this.#remote.size > 0 && this.#pointOf(path, this.#remote) !== undefined
   }
 
   /** Where the mount is, as bytes in latin1, that may hang and that a path leads to; or that of /proc, whose links lie. */
   pointOf(path: string): string | undefined {
-    return this.#pointOf(path, this.#far) ?? this.#pointOf(path, this.#procs)
+    return this.#pointOf(path, this.#remote) ?? this.#pointOf(path, this.#procs)
   }
 
   #pointOf(path: string, points: ReadonlySet<string>): string | undefined {

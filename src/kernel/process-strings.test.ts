@@ -7,8 +7,8 @@ import { type TestContext, test } from 'node:test'
 import { mountBindfs } from '../../test/helpers/bindfs.ts'
 import { until } from '../../test/helpers/program.ts'
 import { silentLogger } from '../../test/helpers/silent-logger.ts'
-import { FarProcesses } from './far-processes.ts'
 import { ProcessAsker } from './process-asker.ts'
+import { ProcessInspector } from './process-inspector.ts'
 import { StringReader } from './process-strings.ts'
 
 /** Starts programs as users. They end before what the test made after this. */
@@ -54,7 +54,7 @@ test('processes that keep the lock of their memory cost their user its strings, 
   const clock = { ms: 0 }
   const asker = new ProcessAsker({ now: () => clock.ms, mostWaitMs: 100 })
   const strings = new StringReader(asker)
-  const processes = new FarProcesses({ log: silentLogger })
+  const processes = new ProcessInspector({ log: silentLogger })
   t.after(() => {
     asker.close()
     processes.close()

@@ -9,7 +9,7 @@ import type {
   TraceDocument,
   TracesLine,
 } from '../../src/view/api/ui/documents.ts'
-import { mapLine, seriesLine, serviceLine, traceDocument } from '../../src/view/api/ui/look-shapes.ts'
+import { mapLine, seriesLine, serviceLine, traceDocument } from '../../src/view/api/ui/host-documents.ts'
 import { AgentProcess } from '../helpers/agent-process.ts'
 import { withoutBpf } from '../helpers/compile-bpf.ts'
 import { checkShape } from '../helpers/document-shape.ts'

@@ -1,7 +1,7 @@
 import { type Resource, resource } from '../../src/foundation/model/resource.ts'
 import type { Service } from '../../src/identity/entities/service-list.ts'
 import { Tracing } from '../../src/program/agent/tracing.ts'
-import type { UiParts } from '../../src/program/documents/parts.ts'
+import type { DocumentContext } from '../../src/program/documents/document-context.ts'
 import { EdgeWindow } from '../../src/view/window/edge-window.ts'
 import { SpanWindow } from '../../src/view/window/span-window.ts'
 
@@ -21,7 +21,7 @@ export interface Request {
 /** A window of who asks whom, whose clock stands, and an agent around it as far as its documents look. */
 export class AskedWindow {
   nowMs = 1_700_000_000_000
-  readonly parts: UiParts
+  readonly parts: DocumentContext
   readonly edges: EdgeWindow
   readonly spans: SpanWindow
 
@@ -37,7 +37,7 @@ export class AskedWindow {
       },
       tracing: Object.create(Tracing.prototype) as Tracing,
       shown: (text: string) => text.replaceAll('secret', '[REDACTED]'),
-    } as unknown as UiParts
+    } as unknown as DocumentContext
   }
 
   ask({ client, server, protocol = 'http1', port = 80, failed = false, ms = 10, ...more }: Request): void {

@@ -3,11 +3,11 @@
 
 import { fdatasyncSync, openSync, realpathSync, writeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { FarFiles } from '../../src/kernel/far-files.ts'
-import { FarLogs } from '../../src/signals/logs/far-logs.ts'
+import { RemoteFiles } from '../../src/kernel/remote-files.ts'
 import type { FollowedFile, LineReader, LogSource } from '../../src/signals/logs/line-reader.ts'
 import { LogFollower, type LogFollowerOptions } from '../../src/signals/logs/log-follower.ts'
 import { LogPositions } from '../../src/signals/logs/log-positions.ts'
+import { RemoteLogs } from '../../src/signals/logs/remote-logs.ts'
 import { silentLogger } from './silent-logger.ts'
 
 export type TakeLine = (line: string, file: FollowedFile) => void
@@ -58,7 +58,7 @@ export class Following {
         }),
       ],
       positions: new LogPositions(positionFile, warn),
-      far: new FarLogs(new FarFiles({ log: silentLogger })),
+      remoteLogs: new RemoteLogs(new RemoteFiles({ log: silentLogger })),
       startAt: 'end',
       maxLineBytes: 64 * 1024,
       pressure: () => this.pressure,

@@ -4,7 +4,7 @@ import { exitCodes } from '../../src/foundation/lib/start-error.ts'
 import type { Family } from '../../src/foundation/model/collector.ts'
 import { profileKinds } from '../../src/foundation/runtime/runtime-profiler.ts'
 import { subsystems } from '../../src/program/subsystems/index.ts'
-import { beyond, collectors } from '../../src/signals/metrics/collectors/index.ts'
+import { collectors, extraCollectors } from '../../src/signals/metrics/collectors/index.ts'
 import { codes } from '../../src/view/api/answer.ts'
 import { operations } from '../../src/view/api/routes.ts'
 import type { AgentView } from '../../src/view/api/types.ts'
@@ -26,7 +26,9 @@ export function listedOperations() {
 }
 
 /** Those that are declared: collectors that name metrics by what they read have more. */
-export const hostFamilies: readonly Family[] = [...collectors, ...beyond].flatMap(({ metrics }) => metrics)
+export const hostFamilies: readonly Family[] = [...collectors, ...extraCollectors].flatMap(
+  ({ metrics }) => metrics,
+)
 
 /** Those of them that the table is to have: the others are known to be missing. */
 export function recordedFacts(): string[] {

@@ -34,8 +34,8 @@ export interface ProtocolOptions {
  * `message`: a length, a type and contents that fit each other. `numbers`: a few small numbers. `port`: the custom of a
  * port, and the bytes do not contradict.
  */
-export const signs = ['preface', 'command', 'message', 'numbers', 'port'] as const
-export type Sign = (typeof signs)[number]
+export const confidences = ['preface', 'command', 'message', 'numbers', 'port'] as const
+export type Confidence = (typeof confidences)[number]
 
 /** An entry of the list of protocols. */
 export interface ProtocolUnit {
@@ -47,13 +47,13 @@ export interface ProtocolUnit {
   /** The key below `agent.ebpf.network` that switches it. Several may share one. */
   readonly key: string
   /** Undefined: the kernel recognises it as it frames it, behind all others (`http1`). */
-  readonly sign?: Sign
+  readonly confidence?: Confidence
   /**
    * Above the budget of spans the kernel counts a turn of each side as one call: this protocol answers before it is asked
    * again, as a rule.
    */
   readonly counted?: true
   /** What whoever is asked in it is by that; undefined: that does not tell. */
-  readonly party?: 'store' | 'broker' | 'resolver'
+  readonly peerKind?: 'store' | 'broker' | 'resolver'
   create(options: ProtocolOptions): Protocol
 }

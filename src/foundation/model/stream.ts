@@ -117,7 +117,7 @@ export class Operation {
   /** In use, and not in the pool. */
   taken = false
   /** For the tracer: the operation's place in a trace. */
-  place: object | undefined = undefined
+  traceRequest: object | undefined = undefined
   /** For the decoder: its stream or correlation number. */
   id = 0
   /** For the decoder: those beside it in a table of requests in flight. */

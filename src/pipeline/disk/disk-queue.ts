@@ -2,9 +2,9 @@ import type { Batch } from '../../foundation/model/batch.ts'
 import type { DropReasonName } from '../../foundation/model/drop-reasons.ts'
 import type { BatchQueue, Dropped, Entry } from '../batch-queue.ts'
 import { ItemSize } from '../item-size.ts'
+import { BodyCache, maxLooks } from './body-cache.ts'
 import { costOf, type DiskEntry, entryOf, newEntry, recordOf } from './disk-entry.ts'
 import { type DiskFault, faultOf } from './disk-fault.ts'
-import { maxLooks, Resident } from './disk-resident.ts'
 import type { DiskQueueOptions } from './disk-space.ts'
 import type { RecordLog, Stored } from './log.ts'
 import { mostBodyBytes, recordHeadBytes, segmentHeadBytes } from './record-format.ts'
@@ -36,7 +36,7 @@ export class DiskQueue implements BatchQueue {
   readonly #dropped: Dropped
   #log: RecordLog
   #memoryBytes: number
-  readonly #here = new Resident()
+  readonly #here = new BodyCache()
   /** All unsettled records before this number are in memory. */
   #readFrom: number
   /** `items` minus those counted by the log: items of batches only in memory, minus settled parts. */
@@ -258,14 +258,14 @@ export class DiskQueue implements BatchQueue {
   #next(): DiskEntry | undefined {
     let taken = this.#here.orderKeys
     let looks = 0
-    for (const lineup of [this.#here.front, this.#here.behind]) {
+    for (const batches of [this.#here.front, this.#here.behind]) {
       for (let at = 0; ; at++) {
         if (looks++ === maxLooks) return undefined
-        if (lineup === this.#here.front && at === lineup.length && at < readAhead) this.#load()
-        const entry = lineup.at(at)
+        if (batches === this.#here.front && at === batches.length && at < readAhead) this.#load()
+        const entry = batches.at(at)
         if (!entry) break
         const { orderKeys } = entry.batch
-        if ((orderKeys & taken) === 0) return lineup.remove(at)
+        if ((orderKeys & taken) === 0) return batches.remove(at)
         taken |= orderKeys
         if (~taken === 0) return undefined
       }
@@ -286,7 +286,7 @@ export class DiskQueue implements BatchQueue {
       const { seq } = record
       const here = this.#here.behind.removeNumber(seq)
       if (here) this.#here.front.push(here)
-      else if (!this.#here.isUnderWay(seq)) {
+      else if (!this.#here.isInFlight(seq)) {
         const entry = entryOf(record, this.#options.signal)
         this.#nextCost = costOf(entry)
         if (!alone && this.#here.bytes + this.#nextCost > this.#memoryBytes) return

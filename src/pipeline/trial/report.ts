@@ -1,5 +1,5 @@
 import { type Signal, signals } from '../../foundation/model/signal.ts'
-import { valueText, visible } from './portrait.ts'
+import { valueText, visible } from './item-snapshot.ts'
 import { addCounts, isIdle, neverMatched, type RuleCount, ruleTitle } from './rules.ts'
 import type { Fate, Trial } from './trial.ts'
 

@@ -1,5 +1,5 @@
 import type { NamedStage } from '../processors/chain.ts'
-import { valueText } from './portrait.ts'
+import { valueText } from './item-snapshot.ts'
 
 /** What a rule of a processor did, or a processor as a whole (its rule is ''). */
 export interface RuleCount {

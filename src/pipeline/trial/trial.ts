@@ -15,15 +15,15 @@ import { type Encoding, RequestBuilder } from '../exporters/otlp/request.ts'
 import { type Chain, type ChainSettings, compileChain, type Out } from '../processors/chain.ts'
 import type { ProcessorEnv } from '../processors/processor.ts'
 import {
-  attributesPortrait,
+  attributesSnapshot,
   type Change,
   changesBetween,
-  type Portrait,
+  type ItemSnapshot,
   pointTitle,
-  portraitOf,
   resourceTitle,
+  snapshotOf,
   titleOf,
-} from './portrait.ts'
+} from './item-snapshot.ts'
 import { droppedBy, type RuleCount, ruleCounts } from './rules.ts'
 
 /** What became of one item, or of the resource of those that follow. */
@@ -90,7 +90,7 @@ export class Trial {
   #counts: readonly RuleCount[]
   /** The resource of the last item, and how it was if nothing was told of it yet. */
   #resource: Resource | undefined
-  #untold: Portrait | undefined
+  #untold: ItemSnapshot | undefined
   /** Start times of points, which are numbered while the chain has them: it leaves them as they are. */
   readonly #starts: number[] = []
 
@@ -136,7 +136,7 @@ export class Trial {
     this.#nowMs = Math.max(this.#nowMs, timeOf(item) / 1000)
     if (this.#onFate && resource !== this.#resource) {
       this.#resource = resource
-      this.#untold = attributesPortrait(resource.attributes)
+      this.#untold = attributesSnapshot(resource.attributes)
     }
     if ('points' in item) this.#metric(resource, scope, item)
     else this.#single(resource, scope, item)
@@ -145,14 +145,14 @@ export class Trial {
   #single(resource: Resource, scope: Scope, item: Span | LogRecord | Profile): void {
     this.tally.in++
     const title = this.#onFate ? titleOf(item) : ''
-    const before = this.#onFate && portraitOf(item)
+    const before = this.#onFate && snapshotOf(item)
     this.#pass(resource, scope, item, {
       add: (to, group, left) => {
         this.#builder.add(to, group, left)
         this.tally.out++
         if (!before) return
         this.#tellResource(to)
-        this.#tellChange('item', title, changesBetween(before, portraitOf(left as typeof item)))
+        this.#tellChange('item', title, changesBetween(before, snapshotOf(left as typeof item)))
       },
       drop: reason => {
         add(this.tally.dropped, reason, 1)
@@ -209,7 +209,7 @@ export class Trial {
   /** What became of the resource, before the first of its items that goes on. */
   #tellResource({ attributes }: Resource): void {
     if (!this.#untold) return
-    const changes = changesBetween(this.#untold, attributesPortrait(attributes))
+    const changes = changesBetween(this.#untold, attributesSnapshot(attributes))
     if (changes.length > 0)
       this.#tell({
         of: 'resource',
@@ -222,7 +222,7 @@ export class Trial {
 
   #tellPoint(metric: Metric, before: Attributes, after: Attributes): void {
     if (!this.#onFate) return
-    const changes = changesBetween(attributesPortrait(before), attributesPortrait(after))
+    const changes = changesBetween(attributesSnapshot(before), attributesSnapshot(after))
     this.#tellChange('point', pointTitle(metric, before), changes)
   }
 

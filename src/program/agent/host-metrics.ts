@@ -10,7 +10,7 @@ import type { Keys } from '../../foundation/schema/tree.ts'
 import { duplicate } from '../../kernel/duplicate.ts'
 import type { Pipeline } from '../../pipeline/pipeline.ts'
 import type { Collector } from '../../signals/metrics/collectors/collector.ts'
-import { beyond, collectors } from '../../signals/metrics/collectors/index.ts'
+import { collectors, extraCollectors } from '../../signals/metrics/collectors/index.ts'
 import { boundsOf } from '../../signals/metrics/exposition/bounds.ts'
 import { type Description, describe } from '../../signals/metrics/exposition/description.ts'
 import type { ScrapeCounts } from '../../signals/metrics/exposition/exporter-metrics.ts'
@@ -273,7 +273,7 @@ function chosen(config: Config): readonly Chosen[] {
   const { collectors: switches, ebpf_enhanced } = config.agent.nodeexporter
   const isOn: Readonly<Record<string, boolean>> = switches
   const units: readonly Collector<Keys>[] = collectors
-  const more: readonly Collector<Keys>[] = ebpf_enhanced ? beyond : []
+  const more: readonly Collector<Keys>[] = ebpf_enhanced ? extraCollectors : []
   return [
     ...units
       .filter(({ name }) => isOn[name])

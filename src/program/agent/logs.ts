@@ -12,15 +12,15 @@ import type { LogRecord } from '../../foundation/model/log.ts'
 import type { Resource, Scope } from '../../foundation/model/resource.ts'
 import type { ContainerResources } from '../../identity/entities/container-resources.ts'
 import type { Entities } from '../../identity/entities/entities.ts'
-import { FarFiles } from '../../kernel/far-files.ts'
 import { loadNative, Unsupported } from '../../kernel/native.ts'
+import { RemoteFiles } from '../../kernel/remote-files.ts'
 import type { Intake } from '../../pipeline/batcher.ts'
 import type { Pipeline } from '../../pipeline/pipeline.ts'
-import { FarLogs } from '../../signals/logs/far-logs.ts'
 import { journalContainer } from '../../signals/logs/journal-entry.ts'
 import { LogFollower, type ReadingPace } from '../../signals/logs/log-follower.ts'
 import { LogPositions } from '../../signals/logs/log-positions.ts'
 import type { RecentLogs } from '../../signals/logs/recent-logs.ts'
+import { RemoteLogs } from '../../signals/logs/remote-logs.ts'
 import type { LeftOut } from '../../signals/logs/source-files.ts'
 import { WaitingText } from '../../signals/logs/waiting-text.ts'
 import type { Degradation } from '../../view/api/types.ts'
@@ -295,7 +295,7 @@ export class Logs {
           this.#take(source, placeOf === undefined ? host.resource : resources.of(placeOf()), record),
       }),
       positions,
-      far: new FarLogs(new FarFiles({ log })),
+      remoteLogs: new RemoteLogs(new RemoteFiles({ log })),
       startAt: settings.start_at,
       // Each needs a position that it does not lose to others.
       maxFiles: Math.min(mostFiles, Math.floor(this.#roomBytes / positionBytes)),

@@ -5,7 +5,7 @@ import { counted } from '../../foundation/lib/small-tables.ts'
 import type { Keys } from '../../foundation/schema/tree.ts'
 import { HostFiles, type HostPaths } from '../../kernel/host.ts'
 import type { Collector, Env, Reader } from '../../signals/metrics/collectors/collector.ts'
-import { beyond, collectors as common } from '../../signals/metrics/collectors/index.ts'
+import { collectors as common, extraCollectors } from '../../signals/metrics/collectors/index.ts'
 import { type BoundsSettings, boundsOf } from '../../signals/metrics/exposition/bounds.ts'
 import {
   type ExporterBuild,
@@ -93,7 +93,7 @@ export class SystemMetrics implements MetricsSource {
 
   knows(name: string): boolean {
     const units: readonly { readonly name: string }[] = this.#options.extended
-      ? [...common, ...beyond]
+      ? [...common, ...extraCollectors]
       : common
     return units.some(unit => unit.name === name)
   }

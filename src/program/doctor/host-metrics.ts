@@ -47,8 +47,8 @@ export const metricsAddress = check({
   },
 })
 
-export const farMounts = check({
-  name: 'far mounts',
+export const remoteMounts = check({
+  name: 'remote mounts',
   group: 'host',
   summary:
     'svc-probe, the program that reads network and FUSE mounts, is installed; svc itself never accesses them',

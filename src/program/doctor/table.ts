@@ -7,7 +7,7 @@ import { settings } from './configuration.ts'
 import { cloudMetadata, cluster, containerRuntime } from './discovery.ts'
 import { diskQueue } from './disk-queue.ts'
 import { gpus } from './gpu.ts'
-import { collectors, farMounts, metricsAddress } from './host-metrics.ts'
+import { collectors, metricsAddress, remoteMounts } from './host-metrics.ts'
 import { kernelCounts } from './kernel-counts.ts'
 import { eventLoop, lastRun } from './last-run.ts'
 import { journal, logDirectories, logFiles, logPositions } from './logs.ts'
@@ -35,7 +35,7 @@ export const table: readonly Check[] = [
   decoder,
   ...kernelCounts,
   metricsAddress,
-  farMounts,
+  remoteMounts,
   collectors,
   containerRuntime,
   cluster,

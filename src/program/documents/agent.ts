@@ -7,10 +7,10 @@ import { countedMaps, loadedPrograms } from '../../kernel/loaded.ts'
 import type { TlsAttachment } from '../../signals/capture/tls/tls-probes.ts'
 import type { AgentDocument } from '../../view/api/ui/documents.ts'
 import { Tracing } from '../agent/tracing.ts'
-import type { UiParts } from './parts.ts'
+import type { DocumentContext } from './document-context.ts'
 import { degradations } from './view.ts'
 
-export async function agentPage(parts: UiParts): Promise<AgentDocument> {
+export async function agentPage(parts: DocumentContext): Promise<AgentDocument> {
   const loaded = parts.loaded()
   const { version, commit, built } = build()
   return {
@@ -62,7 +62,7 @@ export function yamlOf(value: unknown): string {
   return isPlain ? value : JSON.stringify(value)
 }
 
-function reloadOf(parts: UiParts): AgentDocument['reload'] {
+function reloadOf(parts: DocumentContext): AgentDocument['reload'] {
   const { reloads, lastSuccessful, lastAttemptMs, requiresRestart } = parts.reloads()
   const at = new Date(lastAttemptMs).toISOString()
   const last = lastSuccessful
@@ -71,7 +71,7 @@ function reloadOf(parts: UiParts): AgentDocument['reload'] {
   return { last: reloads === 0 ? '' : last, waiting: [...requiresRestart] }
 }
 
-function programsOf({ ebpfDebug }: UiParts): AgentDocument['programs'] {
+function programsOf({ ebpfDebug }: DocumentContext): AgentDocument['programs'] {
   const measured = ebpfDebug.measures
   return loadedPrograms().map(({ name, type, section, attached, links, runCount, runTimeNs }) => {
     // Programs for libraries have no fixed place of attachment.
@@ -91,12 +91,12 @@ function programsOf({ ebpfDebug }: UiParts): AgentDocument['programs'] {
   })
 }
 
-function attachedFiles(tracing: UiParts['tracing']): TlsAttachment[] {
+function attachedFiles(tracing: DocumentContext['tracing']): TlsAttachment[] {
   const found = tracing instanceof Tracing ? tracing.tls?.attachments() : undefined
   return (found ?? []).filter(({ attached }) => attached)
 }
 
-function attachmentsOf({ tracing }: UiParts): AgentDocument['attachments'] {
+function attachmentsOf({ tracing }: DocumentContext): AgentDocument['attachments'] {
   const tls = tracing instanceof Tracing ? tracing.tls : undefined
   return attachedFiles(tracing).map(({ path, library, symbols, inode }) => ({
     path,

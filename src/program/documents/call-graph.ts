@@ -7,21 +7,21 @@ import type { MapLine } from '../../view/api/ui/documents.ts'
 import { durationBuckets } from '../../view/window/duration-counts.ts'
 import type { Edge, EdgeNode } from '../../view/window/edge-graph.ts'
 import { type EdgeSum, type EdgeWindow, isRest } from '../../view/window/edge-window.ts'
+import type { DocumentContext } from './document-context.ts'
 import { LocalNames, SeenAddresses, type ServiceId } from './local-names.ts'
-import type { UiParts } from './parts.ts'
 import { rounded } from './percentiles.ts'
 
-export type PartyKind = MapLine['nodes'][number]['kind']
+export type CallNodeKind = MapLine['nodes'][number]['kind']
 
 /** A service of this host, or an address elsewhere. */
-export interface Party {
+export interface CallNode {
   /** Stable while the party exists. */
   readonly id: string
   readonly name: string
   readonly namespace: string
   /** It is a service of this host. */
   readonly isHere: boolean
-  kind: PartyKind
+  kind: CallNodeKind
   /** Resource of its newest process; undefined if no process was observed. */
   resource: Resource | undefined
   readonly asks: Call[]
@@ -41,8 +41,8 @@ export interface Figures {
 
 /** Requests from one party to another in one protocol. */
 export interface Call {
-  readonly from: Party
-  readonly to: Party
+  readonly from: CallNode
+  readonly to: CallNode
   readonly protocol: string
   /** All of them are requests for health or metrics. */
   probe: boolean
@@ -50,8 +50,8 @@ export interface Call {
 }
 
 /** Kind of the callee by protocol; for other protocols it follows from the address. */
-const kinds: Readonly<Record<string, PartyKind | undefined>> = Object.fromEntries(
-  protocols.map(({ name, party }) => [name, party]),
+const kinds: Readonly<Record<string, CallNodeKind | undefined>> = Object.fromEntries(
+  protocols.map(({ name, peerKind: party }) => [name, party]),
 )
 /** Names of protocols that differ from those in the code. */
 const words: Readonly<Record<string, string>> = { http1: 'http', http2: 'http', postgres: 'postgresql' }
@@ -63,10 +63,10 @@ export function protocolWord(protocol: string): string {
 
 /** The parties of edges, at one moment. */
 export class Naming {
-  readonly parties = new Map<string, Party>()
+  readonly parties = new Map<string, CallNode>()
   readonly #names: LocalNames
   readonly #seen: SeenAddresses
-  readonly #ofNode = new Map<EdgeNode, Party>()
+  readonly #ofNode = new Map<EdgeNode, CallNode>()
 
   constructor(window: EdgeWindow, names: LocalNames) {
     const nodes = new Set<EdgeNode>()
@@ -75,18 +75,18 @@ export class Naming {
     this.#seen = new SeenAddresses(nodes, names)
   }
 
-  from({ from }: Edge): Party {
+  from({ from }: Edge): CallNode {
     return this.#party(from)
   }
 
-  to({ to, protocol }: Edge): Party {
+  to({ to, protocol }: Edge): CallNode {
     const party = this.#party(to)
     const kind = kinds[protocol]
     if (kind !== undefined) party.kind = kind
     return party
   }
 
-  #party(node: EdgeNode): Party {
+  #party(node: EdgeNode): CallNode {
     let party = this.#ofNode.get(node)
     if (party === undefined) {
       party = this.#partyOf(node)
@@ -95,7 +95,7 @@ export class Naming {
     return party
   }
 
-  #partyOf(node: EdgeNode): Party {
+  #partyOf(node: EdgeNode): CallNode {
     const { name, port, protocol, resource } = node
     if (resource !== undefined) return this.#here(node, resource)
     const word = protocolWord(protocol)
@@ -117,17 +117,17 @@ export class Naming {
     return this.#there(`${kind ?? 'at'}:${place}`, kind === undefined ? place : `${word} (${place})`, kind)
   }
 
-  #here({ name, namespace }: ServiceId, resource: Resource | undefined): Party {
+  #here({ name, namespace }: ServiceId, resource: Resource | undefined): CallNode {
     const party = this.#made(`service:${namespace}/${name}`, name, namespace, true, 'service')
     party.resource ??= resource
     return party
   }
 
-  #there(id: string, name: string, kind: PartyKind | undefined): Party {
+  #there(id: string, name: string, kind: CallNodeKind | undefined): CallNode {
     return this.#made(id, name, '', false, kind ?? 'external')
   }
 
-  #made(id: string, name: string, namespace: string, isHere: boolean, kind: PartyKind): Party {
+  #made(id: string, name: string, namespace: string, isHere: boolean, kind: CallNodeKind): CallNode {
     let party = this.parties.get(id)
     if (party === undefined) {
       party = { id, name, namespace, isHere, kind, resource: undefined, asks: [], answers: [] }
@@ -142,7 +142,7 @@ export class Naming {
  * address, and both report the same requests: a party's own observations count, or else those of its peers.
  */
 export class Sides {
-  readonly #own = { from: new Set<Party>(), to: new Set<Party>() }
+  readonly #own = { from: new Set<CallNode>(), to: new Set<CallNode>() }
   readonly #naming: Naming
 
   constructor(window: EdgeWindow, naming: Naming) {
@@ -168,7 +168,7 @@ interface Views {
 }
 
 /** Calls in about the last `seconds`. Parties without calls are omitted. */
-export function callGraph(window: EdgeWindow, names: LocalNames, seconds: number): Map<string, Party> {
+export function callGraph(window: EdgeWindow, names: LocalNames, seconds: number): Map<string, CallNode> {
   names.refresh()
   const naming = new Naming(window, names)
   const found = new Map<string, Views>()
@@ -219,7 +219,7 @@ export function errorsPercent({
 const namesOf = new WeakMap<object, LocalNames>()
 
 /** Names of the services of this host, shared by all documents. */
-export function localNames({ processes }: UiParts): LocalNames {
+export function localNames({ processes }: DocumentContext): LocalNames {
   let names = namesOf.get(processes)
   if (names === undefined) {
     names = new LocalNames(processes)

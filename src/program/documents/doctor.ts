@@ -9,7 +9,7 @@ import { kernelState } from '../agent/kernel-state.ts'
 import type { Examined } from '../doctor/check.ts'
 import type { Findings } from '../doctor/examine.ts'
 import type { PartPrograms } from '../doctor/kernel-counts.ts'
-import type { UiParts } from './parts.ts'
+import type { DocumentContext } from './document-context.ts'
 import { status } from './view.ts'
 
 interface Answer {
@@ -21,10 +21,10 @@ interface Answer {
 /** Checks contact other hosts; viewers share one result. */
 const freshMs = 10_000
 
-const answers = new WeakMap<UiParts['pipelines'], Answer>()
+const answers = new WeakMap<DocumentContext['pipelines'], Answer>()
 
 /** Runs the checks at most once at a time; a result is reused for ten seconds. */
-export function doctor(parts: UiParts): Promise<DoctorDocument> {
+export function doctor(parts: DocumentContext): Promise<DoctorDocument> {
   const known = answers.get(parts.pipelines)
   if (known !== undefined && performance.now() - known.atMs < freshMs) return known.document
   const answer: Answer = { document: examined(parts), atMs: Number.POSITIVE_INFINITY }
@@ -36,7 +36,7 @@ export function doctor(parts: UiParts): Promise<DoctorDocument> {
   return answer.document
 }
 
-async function examined(parts: UiParts): Promise<DoctorDocument> {
+async function examined(parts: DocumentContext): Promise<DoctorDocument> {
   // Loaded on demand.
   const { examineGently } = await import('../doctor/examine.ts')
   const { partPrograms } = await import('../doctor/kernel-counts.ts')
@@ -71,7 +71,7 @@ function hintsOf(
  * Findings that follow from the running agent, or that would load its programs again, which takes the kernel a
  * second.
  */
-function knownFindings(parts: UiParts, counts: readonly PartPrograms[]): Findings {
+function knownFindings(parts: DocumentContext, counts: readonly PartPrograms[]): Findings {
   const state = kernelState(parts.states())
   const { agent } = parts.loaded().config
   const programs = counts.map(({ name, part }) => [name, kernelPrograms(part, agent, state)] as const)

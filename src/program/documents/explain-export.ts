@@ -1,8 +1,8 @@
 // The fate of spans, counted for all processes together.
 
 import type { Tracing } from '../agent/tracing.ts'
+import type { DocumentContext } from './document-context.ts'
 import type { Cause, Finding } from './explain-types.ts'
-import type { UiParts } from './parts.ts'
 import { degradations } from './view.ts'
 
 /** A kind of loss with its own cause. */
@@ -18,7 +18,7 @@ const leastShare = 0.01
 /** A queue that is fuller drops new items, or soon will. */
 const nearlyFull = 0.5
 
-export function spanFindings(parts: UiParts, tracing: Tracing): Finding[] {
+export function spanFindings(parts: DocumentContext, tracing: Tracing): Finding[] {
   if (!parts.stopping()) tracing.sync()
   const state = parts.pipelines.pipeline.state('traces')
   const waiting = parts.pipelines.waiting('traces')
@@ -47,7 +47,7 @@ export function spanFindings(parts: UiParts, tracing: Tracing): Finding[] {
   ]
 }
 
-function lossesOf(parts: UiParts, dropped: ReadonlyMap<string, number>): Loss[] {
+function lossesOf(parts: DocumentContext, dropped: ReadonlyMap<string, number>): Loss[] {
   const { config } = parts.loaded()
   const { sampling } = config.agent.ebpf.network
   const of = (...reasons: readonly string[]) =>
@@ -88,7 +88,7 @@ function lossesOf(parts: UiParts, dropped: ReadonlyMap<string, number>): Loss[] 
 }
 
 /** Export of traces. */
-export function exportFindings(parts: UiParts): Finding[] {
+export function exportFindings(parts: DocumentContext): Finding[] {
   const topic = 'export'
   const { pipelines } = parts
   const { pipeline } = pipelines

@@ -3,10 +3,10 @@
 import { protocols } from '../../signals/traces/protocols/index.ts'
 import { off } from '../agent/off.ts'
 import type { Tracing } from '../agent/tracing.ts'
+import type { DocumentContext } from './document-context.ts'
 import type { Connection } from './explain-connections.ts'
 import { leavesOut } from './explain-selection.ts'
 import type { Finding, Subject } from './explain-types.ts'
-import type { UiParts } from './parts.ts'
 
 /** Usual TLS ports (IANA and common ones): unreadable bytes do not show that they are TLS. */
 const tlsPorts = new Set([
@@ -32,7 +32,7 @@ function librariesOf({ tls }: Tracing, pid: number): Libraries {
   }
 }
 
-export function tlsFindings(parts: UiParts, tracing: Tracing, { pid }: Subject): Finding[] {
+export function tlsFindings(parts: DocumentContext, tracing: Tracing, { pid }: Subject): Finding[] {
   const topic = 'tls'
   if (tracing.tls === undefined) {
     const isOff = !parts.loaded().config.agent.ebpf.network.tls
@@ -70,7 +70,7 @@ const tlsHint =
 
 /** Observed calls, and why connections are not observed. */
 export function seenFindings(
-  parts: UiParts,
+  parts: DocumentContext,
   tracing: Tracing,
   subject: Subject,
   connections: readonly Connection[],
@@ -96,7 +96,7 @@ function isActive({ idleMs, bytes }: Connection, agentMs: number): boolean {
   return (idleMs === undefined || idleMs < agentMs) && bytes !== 0
 }
 
-function seen(parts: UiParts, { port, view }: Subject, calls: number, serves: boolean): Finding {
+function seen(parts: DocumentContext, { port, view }: Subject, calls: number, serves: boolean): Finding {
   const topic = 'seen'
   if (port !== 0 && !serves)
     return {
@@ -133,7 +133,7 @@ function refusals({ tracer }: Tracing, ports: readonly number[]): Finding[] {
 
 /** Unrecognised connections of a process with observed calls. */
 function unknownFindings(
-  parts: UiParts,
+  parts: DocumentContext,
   { tracer }: Tracing,
   { view }: Subject,
   active: readonly Connection[],
@@ -155,7 +155,7 @@ function unknownFindings(
 
 /** Why no calls were observed. */
 function unseen(
-  parts: UiParts,
+  parts: DocumentContext,
   tracing: Tracing,
   { port, view }: Subject,
   connections: readonly Connection[],
@@ -220,12 +220,12 @@ function unseen(
   }
 }
 
-function isOlder(parts: UiParts, startedUs: number): boolean {
+function isOlder(parts: DocumentContext, startedUs: number): boolean {
   const agentUs = (Date.now() - (performance.now() - parts.startedMs)) * 1000
   return startedUs > 0 && startedUs < agentUs
 }
 
-function protocolHint(parts: UiParts): string {
+function protocolHint(parts: DocumentContext): string {
   const switches: Readonly<Record<string, unknown>> = { ...parts.loaded().config.agent.ebpf.network }
   const off = [...new Set(protocols.map(({ key }) => key))].filter(key => switches[key] === false)
   return off.length > 0
@@ -238,7 +238,7 @@ function plural(count: number, noun: string): string {
 }
 
 /** The names of the process. */
-export function nameFindings(parts: UiParts, { view }: Subject): Finding[] {
+export function nameFindings(parts: DocumentContext, { view }: Subject): Finding[] {
   const topic = 'names'
   const names = [`service.name ${view.name}`]
   if (view.podName !== '') names.push(`pod ${view.podNamespace}/${view.podName}`)

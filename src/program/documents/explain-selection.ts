@@ -2,9 +2,9 @@
 
 import type { Config } from '../../config/index.ts'
 import { matches, type PortRange } from '../../identity/entities/selection.ts'
+import type { DocumentContext } from './document-context.ts'
 import { isKernelThread } from './explain-target.ts'
 import type { Finding, Subject } from './explain-types.ts'
-import type { UiParts } from './parts.ts'
 
 type Selector = Config['discovery']['instrument'][number]
 
@@ -13,7 +13,7 @@ const topic = 'selected'
 const mostEntries = 4
 
 /** In order of evaluation: the agent itself, kernel threads, rules for processes, rules for ports. */
-export function selectionFindings(parts: UiParts, subject: Subject): Finding[] {
+export function selectionFindings(parts: DocumentContext, subject: Subject): Finding[] {
   const { view } = subject
   if (view.pid === process.pid)
     return [
@@ -42,7 +42,7 @@ export function selectionFindings(parts: UiParts, subject: Subject): Finding[] {
   return ports.length > 0 ? ports : [{ topic, state: 'ok', text: `yes: ${view.reason}`, hint: '' }]
 }
 
-function unselected(parts: UiParts, { view }: Subject): Finding {
+function unselected(parts: DocumentContext, { view }: Subject): Finding {
   const { reason } = view
   const { discovery } = parts.loaded().config
   if (reason.startsWith('it exports its own spans'))
@@ -88,7 +88,7 @@ function hintOf({ listening, executable, name }: Subject['view']): string {
 /** The values of a process that selectors match; '' for none. */
 type Values = (key: Exclude<keyof Selector, 'open_ports' | 'k8s_pod_labels'>) => string
 
-function valuesOf(parts: UiParts, view: Subject['view']): Values {
+function valuesOf(parts: DocumentContext, view: Subject['view']): Values {
   const attributes = parts.processes.known(view.pid)?.attributes
   const attribute = (key: string) => String(attributes?.get(key) ?? '')
   const values: Record<Parameters<Values>[0], string> = {
@@ -129,7 +129,7 @@ function portsText(ranges: readonly PortRange[]): string {
 }
 
 /** `agent.ebpf.network.include_ports` and `exclude_ports`, which apply to the server's port of a connection. */
-function portFindings(parts: UiParts, { port, view }: Subject): Finding[] {
+function portFindings(parts: DocumentContext, { port, view }: Subject): Finding[] {
   const ports = port === 0 ? view.listening : [port]
   if (ports.length === 0) return []
   const { network } = parts.loaded().config.agent.ebpf

@@ -7,7 +7,7 @@ import { nearest } from '../../foundation/lib/nearest.ts'
 import { Turn } from '../../foundation/lib/turn.ts'
 import type { Container } from '../../foundation/model/entity.ts'
 import { allListeners, isListenedAt, listenersAt } from '../../identity/entities/listening-ports.ts'
-import type { UiParts } from './parts.ts'
+import type { DocumentContext } from './document-context.ts'
 
 export const procDir = '/proc'
 
@@ -39,7 +39,7 @@ const leastIdDigits = 4
 const workMs = 2
 
 /** Resolves a word; yields to other work. */
-export async function targetOf(parts: UiParts, word: string): Promise<Target> {
+export async function targetOf(parts: DocumentContext, word: string): Promise<Target> {
   const [, kind = '', number = ''] = /^(?:(port|pid):)?(\d{1,10})$/.exec(word) ?? []
   if (number === '') return word === '' ? emptyWord : named(parts, word)
   const value = Number(number)
@@ -75,7 +75,7 @@ async function hintOfNumber(value: number, kind: string): Promise<string> {
   return `${looked}; the nearest ports in use are ${near.join(', ')}`
 }
 
-async function named(parts: UiParts, word: string): Promise<Target> {
+async function named(parts: DocumentContext, word: string): Promise<Target> {
   const names = new Set<string>()
   const found = await byOwnName(parts, word.toLowerCase(), names)
   if (found.length > 0) return { ...nothing, processes: found }
@@ -91,7 +91,7 @@ async function named(parts: UiParts, word: string): Promise<Target> {
 }
 
 /** From /proc and known processes, at no cost. Services come first. */
-async function byOwnName(parts: UiParts, word: string, names: Set<string>): Promise<Meant[]> {
+async function byOwnName(parts: DocumentContext, word: string, names: Set<string>): Promise<Meant[]> {
   const services: Meant[] = []
   const programs: Meant[] = []
   const turn = new Turn(workMs)
@@ -113,7 +113,7 @@ async function byOwnName(parts: UiParts, word: string, names: Set<string>): Prom
 }
 
 /** Unknown processes have to be looked up: only listening ones are worth it. */
-async function byDescription(parts: UiParts, word: string, names: Set<string>): Promise<Meant[]> {
+async function byDescription(parts: DocumentContext, word: string, names: Set<string>): Promise<Meant[]> {
   const found: Meant[] = []
   const listeners = [...(await allListeners(procDir)).keys()].slice(0, maxDescribed)
   for (const pid of listeners) {
@@ -128,7 +128,7 @@ async function byDescription(parts: UiParts, word: string, names: Set<string>): 
 }
 
 function containersNamed(
-  { discovery: { entities } }: UiParts,
+  { discovery: { entities } }: DocumentContext,
   word: string,
   names: Set<string>,
 ): Container[] {

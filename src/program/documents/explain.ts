@@ -4,13 +4,13 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { ownPids } from '../../kernel/needs.ts'
 import type { ExplainDocument } from '../../view/api/ui/documents.ts'
 import { Tracing, type TracingFault } from '../agent/tracing.ts'
+import type { DocumentContext } from './document-context.ts'
 import { connectionsOf } from './explain-connections.ts'
 import { exportFindings, spanFindings } from './explain-export.ts'
 import { nameFindings, seenFindings, tlsFindings } from './explain-observed.ts'
 import { selectionFindings } from './explain-selection.ts'
 import { type Meant, procDir, type Target, targetOf } from './explain-target.ts'
 import type { Cause, Finding, Subject } from './explain-types.ts'
-import type { UiParts } from './parts.ts'
 import { whyNoTracing } from './why-no-tracing.ts'
 
 type Explained = ExplainDocument['subjects'][number]
@@ -20,7 +20,7 @@ const mostSubjects = 8
 const mostTitle = 160
 
 /** Explains the matching processes, which takes some milliseconds each, and yields in between. */
-export async function explain(parts: UiParts, target: string): Promise<ExplainDocument> {
+export async function explain(parts: DocumentContext, target: string): Promise<ExplainDocument> {
   const word = target.trim()
   const found = await targetOf(parts, word)
   const subjects: Explained[] = []
@@ -39,7 +39,10 @@ function hintOf({ processes, hint }: Target, explained: number): string {
   return processes.length > 0 && explained === 0 ? 'the process has ended' : hint
 }
 
-async function explainedProcess(parts: UiParts, { pid, port }: Meant): Promise<Explained | undefined> {
+async function explainedProcess(
+  parts: DocumentContext,
+  { pid, port }: Meant,
+): Promise<Explained | undefined> {
   const view = await parts.processes.explain(pid)
   if (view === undefined) return undefined
   const subject: Subject = { pid, port, view }
@@ -47,7 +50,7 @@ async function explainedProcess(parts: UiParts, { pid, port }: Meant): Promise<E
 }
 
 /** All steps, from selection to export. */
-async function findingsOf(parts: UiParts, subject: Subject): Promise<Finding[]> {
+async function findingsOf(parts: DocumentContext, subject: Subject): Promise<Finding[]> {
   const selection = selectionFindings(parts, subject)
   const probes = probeFindings(parts)
   const { tracing } = parts
@@ -69,7 +72,7 @@ async function findingsOf(parts: UiParts, subject: Subject): Promise<Finding[]> 
 /** Faults caused by missing permissions, not by the kernel. */
 const lacksRights = /not permitted|EPERM|EACCES|\bCAP_|user namespace|seccomp|lockdown/i
 
-function probeFindings(parts: UiParts): Finding[] {
+function probeFindings(parts: DocumentContext): Finding[] {
   const { tracing } = parts
   const topic = 'probes'
   if (!(tracing instanceof Tracing)) {
@@ -116,7 +119,12 @@ const byWeight: readonly Cause[] = [
 ]
 
 /** A cause that hides all data outweighs one that loses part of it. */
-function conclude(parts: UiParts, title: string, pid: number, findings: readonly Finding[]): Explained {
+function conclude(
+  parts: DocumentContext,
+  title: string,
+  pid: number,
+  findings: readonly Finding[],
+): Explained {
   const decisive =
     findings.find(({ hides }) => hides) ??
     findings
@@ -137,7 +145,7 @@ function conclude(parts: UiParts, title: string, pid: number, findings: readonly
   }
 }
 
-function titleOf(parts: UiParts, { pid, port, view }: Subject): string {
+function titleOf(parts: DocumentContext, { pid, port, view }: Subject): string {
   const { executable, commandLine, podName, podNamespace, containerName, containerId } = view
   const what = parts.shown(commandLine || executable || view.name).slice(0, mostTitle)
   const at = port === 0 ? '' : `port ${port} → `
@@ -151,7 +159,7 @@ function titleOf(parts: UiParts, { pid, port, view }: Subject): string {
 
 /** The target exists, or may exist, without a visible process. */
 function unseen(
-  parts: UiParts,
+  parts: DocumentContext,
   word: string,
   { hiddenPort, container, hint, processes }: Target,
 ): Explained[] {
@@ -194,12 +202,12 @@ function unseen(
   return findings.length === 0 ? [] : [conclude(parts, shown, 0, [...findings, ...rest(parts)])]
 }
 
-function rest(parts: UiParts): Finding[] {
+function rest(parts: DocumentContext): Finding[] {
   return [...probeFindings(parts), ...exportFindings(parts)]
 }
 
 /** Set if the agent runs in its own pid namespace. */
-function apartFinding({ tracing }: UiParts): Finding | undefined {
+function apartFinding({ tracing }: DocumentContext): Finding | undefined {
   const limit =
     tracing instanceof Tracing
       ? tracing.limits.find(({ reason }) => reason.startsWith(ownPids.detail))
@@ -216,7 +224,7 @@ function apartFinding({ tracing }: UiParts): Finding | undefined {
 }
 
 /** Sources of container and pod names that do not answer: the name may be one of theirs. */
-function runtimeFindings(parts: UiParts): Finding[] {
+function runtimeFindings(parts: DocumentContext): Finding[] {
   return parts.discovery.faults.map(({ subsystem, reason, hint }) => ({
     topic: 'selected',
     state: 'missing' as const,

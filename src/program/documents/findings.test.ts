@@ -4,8 +4,8 @@ import type { Signal } from '../../foundation/model/signal.ts'
 import { Vitals } from '../../view/window/vitals.ts'
 import type { ReloadState } from '../agent/reload.ts'
 import { refusedReload } from '../agent/reload-view.ts'
+import type { DocumentContext } from './document-context.ts'
 import { Findings, ofFileSystem, ofHost, ofLoss, ofServices } from './findings.ts'
-import type { UiParts } from './parts.ts'
 import type { ServicePast } from './services.ts'
 
 interface Balance {
@@ -17,7 +17,10 @@ interface Balance {
 }
 
 /** An agent on which all is well, but for what is given. */
-function partsOf(balances: Partial<Record<Signal, Balance>> = {}, more: Partial<UiParts> = {}): UiParts {
+function partsOf(
+  balances: Partial<Record<Signal, Balance>> = {},
+  more: Partial<DocumentContext> = {},
+): DocumentContext {
   const pipeline = {
     state: (signal: Signal) => {
       const { dropped = {}, rejected = 0, oldestMs = 0, destination } = balances[signal] ?? {}
@@ -35,7 +38,7 @@ function partsOf(balances: Partial<Record<Signal, Balance>> = {}, more: Partial<
     shown: (text: string) => text,
     window: { vitals: new Vitals({ windowMs: 60_000, maxBytes: 1 << 20 }), windowMs: 900_000 },
     ...more,
-  } as unknown as UiParts
+  } as unknown as DocumentContext
 }
 
 const sent: Balance = { destination: { lastError: null } }

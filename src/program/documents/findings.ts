@@ -7,8 +7,8 @@ import { printable } from '../../signals/profiles/frame-text.ts'
 import type { OverviewLine } from '../../view/api/ui/documents.ts'
 import type { Vitals } from '../../view/window/vitals.ts'
 import { refused } from '../agent/reload-view.ts'
+import type { DocumentContext } from './document-context.ts'
 import { type Loss, RecentLosses } from './losses.ts'
-import type { UiParts } from './parts.ts'
 import type { ServicePast } from './services.ts'
 import { degradations } from './view.ts'
 
@@ -26,11 +26,11 @@ const pressureSeconds = 10
 
 /** Reports current findings. */
 export class Findings {
-  readonly #parts: UiParts
+  readonly #parts: DocumentContext
   readonly #losses: RecentLosses
   readonly #fileSystems: FullFileSystems
 
-  constructor(parts: UiParts) {
+  constructor(parts: DocumentContext) {
     this.#parts = parts
     this.#losses = new RecentLosses(parts.pipelines.pipeline)
     this.#fileSystems = new FullFileSystems(parts)
@@ -132,7 +132,7 @@ export function ofServices(services: readonly ServicePast[]): Finding[] {
 }
 
 /** Degraded subsystems: those that block export one by one, all others in one sentence. */
-function ofSubsystems(parts: UiParts): Finding[] {
+function ofSubsystems(parts: DocumentContext): Finding[] {
   const findings: Finding[] = []
   const stuck = parts.stuck()
   if (stuck !== undefined)
@@ -184,7 +184,7 @@ export function ofLoss({ signal, reason, perSecond }: Loss): Finding {
   }
 }
 
-function ofQueues({ pipelines: { pipeline } }: UiParts): Finding[] {
+function ofQueues({ pipelines: { pipeline } }: DocumentContext): Finding[] {
   return signals.flatMap(signal => {
     const filled = 100 * pipeline.fill(signal)
     if (filled < 50) return []
@@ -200,7 +200,7 @@ function ofQueues({ pipelines: { pipeline } }: UiParts): Finding[] {
   })
 }
 
-function ofExport({ pipelines, window }: UiParts): Finding[] {
+function ofExport({ pipelines, window }: DocumentContext): Finding[] {
   const isSent = signals.some(signal => pipelines.pipeline.state(signal).destination !== undefined)
   if (isSent || pipelines.faults.length > 0) return []
   return [
@@ -233,11 +233,11 @@ const fileSystemsMs = 10_000
 
 /** File systems with less than 5 % left, from the last reading of the collector; never queried here, as one may hang. */
 class FullFileSystems {
-  readonly #parts: UiParts
+  readonly #parts: DocumentContext
   #found: readonly FileSystem[] = []
   #atMs = Number.NEGATIVE_INFINITY
 
-  constructor(parts: UiParts) {
+  constructor(parts: DocumentContext) {
     this.#parts = parts
   }
 

@@ -6,8 +6,8 @@ import { resource } from '../../foundation/model/resource.ts'
 import { RecentLogs } from '../../signals/logs/recent-logs.ts'
 import type { LogsLine } from '../../view/api/ui/documents.ts'
 import type { LogsQuery } from '../../view/api/ui/source.ts'
+import type { DocumentContext } from './document-context.ts'
 import { logs } from './logs.ts'
-import type { UiParts } from './parts.ts'
 
 const shop = resource({ 'service.name': 'shop', 'process.pid': 12, 'container.id': 'c1' })
 const cron = resource({ 'service.name': 'cron' })
@@ -25,7 +25,7 @@ function open(env: Record<string, string> = {}, files = 0) {
     logs: { recent, faults: [], counts: { enabled: true, files } },
     window: { windowMs },
     shown: (text: string) => text.replaceAll('secret', '*'),
-  } as unknown as UiParts
+  } as unknown as DocumentContext
   return {
     parts,
     tell: (from: typeof shop, body: string, severity = 9, timeMs = Date.now()) => {

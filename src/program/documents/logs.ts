@@ -6,7 +6,7 @@ import type { NumberedLog, RecentLogQuery } from '../../foundation/model/recent-
 import type { LogSearch } from '../../signals/logs/log-search.ts'
 import type { LogsLine } from '../../view/api/ui/documents.ts'
 import type { Live, LogsQuery } from '../../view/api/ui/source.ts'
-import type { UiParts } from './parts.ts'
+import type { DocumentContext } from './document-context.ts'
 
 type Shown = Extract<LogsLine, { kind: 'records' }>['records']
 
@@ -20,7 +20,7 @@ const mostServices = 200
 const levels = ['unknown', 'trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const
 
 /** A line with the history, then one for each batch of new records. */
-export function logs(parts: UiParts, query: LogsQuery): Live<LogsLine> {
+export function logs(parts: DocumentContext, query: LogsQuery): Live<LogsLine> {
   const { recent } = parts.logs
   const wanted = queryOf(query)
   let last: number | undefined
@@ -40,13 +40,13 @@ export function logs(parts: UiParts, query: LogsQuery): Live<LogsLine> {
 }
 
 /** Records overwritten before they were read. Whether they match is known only if all records match. */
-function lost({ logs }: UiParts, query: LogsQuery, afterId: number): number {
+function lost({ logs }: DocumentContext, query: LogsQuery, afterId: number): number {
   const { service, q, trace_id, pid, min_severity } = query
   const fitsAll = service === '' && q === '' && trace_id === '' && pid === 0 && min_severity === 0
   return fitsAll ? Math.max(0, logs.recent.firstId - afterId - 1) : 0
 }
 
-async function past(parts: UiParts, query: RecentLogQuery): Promise<LogsLine> {
+async function past(parts: DocumentContext, query: RecentLogQuery): Promise<LogsLine> {
   const { windowMs } = parts.window
   const stepMs = Math.ceil(windowMs / columns)
   // Columns end at whole steps, so that they do not move between updates.
@@ -78,7 +78,7 @@ async function searched(search: LogSearch): Promise<LogSearch> {
 }
 
 /** Oldest first. */
-async function shown({ shown: textOf }: UiParts, found: readonly NumberedLog[]): Promise<Shown> {
+async function shown({ shown: textOf }: DocumentContext, found: readonly NumberedLog[]): Promise<Shown> {
   const records: Shown[number][] = []
   const turn = new Turn(sliceMs)
   for (let i = found.length - 1; i >= 0; i--) {
@@ -111,7 +111,7 @@ function queryOf({ service, min_severity, q, trace_id, pid, limit }: LogsQuery):
 }
 
 /** Why there are no records. */
-function reasonFor({ loaded, logs }: UiParts): string {
+function reasonFor({ loaded, logs }: DocumentContext): string {
   const { mode, agent } = loaded().config
   const { enabled, container_logs, journald, paths } = agent.logs
   if (mode !== 'agent') return 'In mode collector, svc reads no logs of its host: set mode: agent.'

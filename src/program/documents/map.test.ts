@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { AskedWindow, named } from '../../../test/helpers/asked-window.ts'
 import { checkShape } from '../../../test/helpers/document-shape.ts'
 import type { MapLine } from '../../view/api/ui/documents.ts'
-import { mapLine as shape } from '../../view/api/ui/look-shapes.ts'
+import { mapLine as shape } from '../../view/api/ui/host-documents.ts'
 import { map } from './map.ts'
 
 const shop = named('shop', { 'process.pid': 1 })

@@ -1,7 +1,7 @@
 import type { MapLine } from '../../view/api/ui/documents.ts'
 import type { Live } from '../../view/api/ui/source.ts'
-import { type Call, callGraph, errorsPercent, localNames, type Party, together } from './call-graph.ts'
-import type { UiParts } from './parts.ts'
+import { type Call, type CallNode, callGraph, errorsPercent, localNames, together } from './call-graph.ts'
+import type { DocumentContext } from './document-context.ts'
 import { durationMs, percentilesOf, rounded } from './percentiles.ts'
 import { tracingOff } from './why-no-tracing.ts'
 
@@ -9,7 +9,7 @@ import { tracingOff } from './why-no-tracing.ts'
 const mostEdges = 1000
 
 /** Calls between services. */
-export function map(parts: UiParts, seconds: number): Live<MapLine> {
+export function map(parts: DocumentContext, seconds: number): Live<MapLine> {
   return {
     everyMs: 2000,
     next: async () => {
@@ -19,7 +19,7 @@ export function map(parts: UiParts, seconds: number): Live<MapLine> {
   }
 }
 
-function mapLine(parts: UiParts, seconds: number): MapLine {
+function mapLine(parts: DocumentContext, seconds: number): MapLine {
   const { edges } = parts.window
   const parties = [...callGraph(edges, localNames(parts), seconds).values()]
   const calls = parties.flatMap(({ asks }) => asks).sort((a, b) => b.figures.perSecond - a.figures.perSecond)
@@ -36,7 +36,7 @@ function mapLine(parts: UiParts, seconds: number): MapLine {
   }
 }
 
-function nodeOf({ id, name, namespace, kind, asks, answers }: Party): MapLine['nodes'][number] {
+function nodeOf({ id, name, namespace, kind, asks, answers }: CallNode): MapLine['nodes'][number] {
   const answered = together(answers)
   return {
     id,

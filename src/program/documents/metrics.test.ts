@@ -6,11 +6,11 @@ import { hostTree } from '../../../test/helpers/collector.ts'
 import { silentLogger } from '../../../test/helpers/silent-logger.ts'
 import { loadConfig } from '../../config/index.ts'
 import { Registry } from '../../foundation/lib/registry.ts'
-import { metricsDocument, seriesLine } from '../../view/api/ui/look-shapes.ts'
+import { metricsDocument, seriesLine } from '../../view/api/ui/host-documents.ts'
 import { HostMetrics } from '../agent/host-metrics.ts'
+import type { DocumentContext } from './document-context.ts'
 import { MetricRecorder } from './metric-recorder.ts'
 import { metrics, series } from './metrics.ts'
-import type { UiParts } from './parts.ts'
 
 const ajv = new Ajv2020({ strict: false, allErrors: true })
 
@@ -57,7 +57,7 @@ async function start(t: TestContext, root = hostTree, env: Record<string, string
     registry,
     recorder,
     shown: (text: string) => text.replace('sda', 'xxx'),
-  } as unknown as UiParts
+  } as unknown as DocumentContext
   return { parts, own, recorder, hostMetrics }
 }
 
@@ -112,7 +112,7 @@ test('readings are shared by who asks at once', async t => {
   assert.equal(rounds(), before + 1)
 })
 
-async function opened(parts: UiParts, name: string) {
+async function opened(parts: DocumentContext, name: string) {
   const live = series(parts, name)!
   const [first, tick, ...others] = await live.next()
   assert.deepEqual(others, [])

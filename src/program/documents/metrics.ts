@@ -3,12 +3,12 @@
 import { labelText } from '../../foundation/lib/label-text.ts'
 import { errorText } from '../../foundation/lib/logger.ts'
 import type { Family } from '../../signals/metrics/collectors/collector.ts'
-import { beyond, collectors } from '../../signals/metrics/collectors/index.ts'
+import { collectors, extraCollectors } from '../../signals/metrics/collectors/index.ts'
 import { numberText } from '../../signals/metrics/exposition/number-text.ts'
 import type { MetricsDocument, SeriesLine } from '../../view/api/ui/documents.ts'
 import type { Live } from '../../view/api/ui/source.ts'
+import type { DocumentContext } from './document-context.ts'
 import { type Measured, type MeasuredFamily, measuredOf, ownFamilies } from './measured.ts'
-import type { UiParts } from './parts.ts'
 
 type Section = MetricsDocument['sections'][number]
 export type FamilyDocument = Section['families'][number]
@@ -27,11 +27,11 @@ interface Unit {
   readonly metrics: readonly Family[]
 }
 
-const all: readonly Unit[] = [...collectors, ...beyond]
+const all: readonly Unit[] = [...collectors, ...extraCollectors]
 const units = new Map(all.map(unit => [unit.name, unit]))
 
 /** All current metrics, by collector. */
-export async function metrics(parts: UiParts): Promise<MetricsDocument> {
+export async function metrics(parts: DocumentContext): Promise<MetricsDocument> {
   parts.recorder.want()
   const own = section('svc', '', '', ownFamilies(parts.registry))
   const hostMetrics = parts.hostMetrics()
@@ -82,7 +82,7 @@ function documentOf({ name, otelName, help, type, unit, series }: MeasuredFamily
 }
 
 /** One metric, current and recorded. Undefined: unknown name. */
-export function series(parts: UiParts, name: string): Live<SeriesLine> | undefined {
+export function series(parts: DocumentContext, name: string): Live<SeriesLine> | undefined {
   const isOwn = ownFamily(parts, name) !== undefined
   if (!isOwn && !isOfHost(parts, name)) return undefined
   const before = new Map<string, { readonly value: number; readonly atMs: number }>()
@@ -124,7 +124,7 @@ export function series(parts: UiParts, name: string): Live<SeriesLine> | undefin
   }
 }
 
-function startLine(parts: UiParts, family: MeasuredFamily, most: readonly Measured[]): SeriesLine {
+function startLine(parts: DocumentContext, family: MeasuredFamily, most: readonly Measured[]): SeriesLine {
   const known = most.flatMap(({ source }) => (source === undefined ? [] : [source]))
   const past = known.length === most.length ? parts.recorder.past(known) : undefined
   return {
@@ -141,7 +141,7 @@ function startLine(parts: UiParts, family: MeasuredFamily, most: readonly Measur
   }
 }
 
-function shownSeries(parts: UiParts, { prefix, labels, value }: Measured) {
+function shownSeries(parts: DocumentContext, { prefix, labels, value }: Measured) {
   const names = Object.keys(labels)
   const values = names.map(label => parts.shown(labels[label]!, label))
   const name = /^[^{ ]*/.exec(prefix)![0]
@@ -169,7 +169,7 @@ interface FamilyReading {
   readonly atMs: number
 }
 
-async function reading(parts: UiParts, name: string, isOwn: boolean): Promise<FamilyReading> {
+async function reading(parts: DocumentContext, name: string, isOwn: boolean): Promise<FamilyReading> {
   const hostMetrics = isOwn ? undefined : parts.hostMetrics()
   if (hostMetrics === undefined) return { family: ownFamily(parts, name), atMs: performance.now() }
   // A little less than the period of updates, which varies.
@@ -177,12 +177,12 @@ async function reading(parts: UiParts, name: string, isOwn: boolean): Promise<Fa
   return { family: measuredOf(source, name)[0], atMs }
 }
 
-function ownFamily(parts: UiParts, name: string): MeasuredFamily | undefined {
+function ownFamily(parts: DocumentContext, name: string): MeasuredFamily | undefined {
   return ownFamilies(parts.registry, name)[0]
 }
 
 /** Whether the host has or had this metric, or an enabled collector may have it. */
-function isOfHost(parts: UiParts, name: string): boolean {
+function isOfHost(parts: DocumentContext, name: string): boolean {
   const readings = parts.hostMetrics()?.readings
   if (readings === undefined) return false
   const { namespace } = parts.loaded().config.agent.nodeexporter

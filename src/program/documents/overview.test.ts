@@ -5,12 +5,12 @@ import { loadConfig } from '../../config/index.ts'
 import { Attributes } from '../../foundation/model/attributes.ts'
 import { ProcessTable } from '../../identity/entities/process-table.ts'
 import type { OverviewLine } from '../../view/api/ui/documents.ts'
-import { overviewLine } from '../../view/api/ui/look-shapes.ts'
+import { overviewLine } from '../../view/api/ui/host-documents.ts'
 import type { Live } from '../../view/api/ui/source.ts'
 import { EdgeWindow } from '../../view/window/edge-window.ts'
 import { Vitals } from '../../view/window/vitals.ts'
+import type { DocumentContext } from './document-context.ts'
 import { overview } from './overview.ts'
-import type { UiParts } from './parts.ts'
 
 const ajv = new Ajv2020({ strict: false, allErrors: true })
 const dropped = new Map([
@@ -52,7 +52,7 @@ function start(t: TestContext, seconds: number) {
     hostMetrics: () => undefined,
     shown: (text: string) => text,
     window: { vitals, edges, bytes: 5, maxBytes: 10, windowMs: 900_000 },
-  } as unknown as UiParts
+  } as unknown as DocumentContext
   const open: Live<OverviewLine>[] = []
   t.after(() => {
     for (const live of open) live.close?.()

@@ -4,9 +4,9 @@ import { hostname, release } from 'node:os'
 import { build } from '../../foundation/lib/build.ts'
 import type { OverviewLine } from '../../view/api/ui/documents.ts'
 import type { Live } from '../../view/api/ui/source.ts'
+import type { DocumentContext } from './document-context.ts'
 import { Findings, type OverviewTick } from './findings.ts'
 import { lostItems } from './losses.ts'
-import type { UiParts } from './parts.ts'
 import { servicePasts } from './services.ts'
 import { TopProcesses } from './top-processes.ts'
 
@@ -21,13 +21,13 @@ const freshMs = 900
 /** The current state, computed once for all viewers. */
 class OverviewNow {
   viewers = 0
-  readonly #parts: UiParts
+  readonly #parts: DocumentContext
   readonly #findings: Findings
   readonly #processes: TopProcesses
   #madeMs = Number.NEGATIVE_INFINITY
   #made: Omit<OverviewTick, 'kind' | 'at_ms' | 'values'> | undefined
 
-  constructor(parts: UiParts) {
+  constructor(parts: DocumentContext) {
     this.#parts = parts
     this.#findings = new Findings(parts)
     this.#processes = new TopProcesses({ procfs: parts.loaded().config.agent.nodeexporter.path.procfs })
@@ -65,9 +65,9 @@ class OverviewNow {
   }
 }
 
-const nows = new WeakMap<UiParts, OverviewNow>()
+const nows = new WeakMap<DocumentContext, OverviewNow>()
 
-export function overview(parts: UiParts, seconds: number): Live<OverviewLine> {
+export function overview(parts: DocumentContext, seconds: number): Live<OverviewLine> {
   const { vitals } = parts.window
   const shared = nows.get(parts) ?? new OverviewNow(parts)
   nows.set(parts, shared)
@@ -97,7 +97,7 @@ export function overview(parts: UiParts, seconds: number): Live<OverviewLine> {
 }
 
 /** Everything before the newest second, which is the first tick. */
-function start(parts: UiParts, seconds: number): OverviewLine {
+function start(parts: DocumentContext, seconds: number): OverviewLine {
   const { vitals, windowMs } = parts.window
   const { fromMs, stepMs, values } = vitals.past(vitals.newest, seconds, mostPoints)
   const { config } = parts.loaded()
@@ -119,7 +119,7 @@ function start(parts: UiParts, seconds: number): OverviewLine {
   }
 }
 
-function tick(parts: UiParts, shared: OverviewNow, second: number): OverviewLine {
+function tick(parts: DocumentContext, shared: OverviewNow, second: number): OverviewLine {
   const { vitals } = parts.window
   return {
     kind: 'tick',
@@ -129,7 +129,7 @@ function tick(parts: UiParts, shared: OverviewNow, second: number): OverviewLine
   }
 }
 
-function agentCost({ pipelines, window }: UiParts): OverviewTick['agent'] {
+function agentCost({ pipelines, window }: DocumentContext): OverviewTick['agent'] {
   const { agentCpuPercent } = window.vitals.facts
   return {
     cpu_percent: Number.isNaN(agentCpuPercent) ? 0 : Math.round(agentCpuPercent * 10) / 10,

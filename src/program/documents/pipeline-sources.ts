@@ -3,7 +3,7 @@
 import type { PipelineLine } from '../../view/api/ui/documents.ts'
 import { off } from '../agent/off.ts'
 import type { Standing, State } from '../agent/subsystem.ts'
-import type { UiParts } from './parts.ts'
+import type { DocumentContext } from './document-context.ts'
 
 export type PipelineNode = PipelineLine['nodes'][number]
 
@@ -16,7 +16,7 @@ export interface PipelineSource {
 }
 
 /** Those that are on first. Of each signal at most one is counted as the rest. */
-export function pipelineSources({ states }: Pick<UiParts, 'states'>): PipelineSource[] {
+export function pipelineSources({ states }: Pick<DocumentContext, 'states'>): PipelineSource[] {
   const all = states()
   const sources = all.flatMap(sourceOf)
   sources.splice(1, 0, measured(all))

@@ -8,15 +8,15 @@ import type { Live } from '../../view/api/ui/source.ts'
 import { queueHint } from '../agent/export-pipelines.ts'
 import { fact } from '../agent/subsystem.ts'
 import { Tracing } from '../agent/tracing.ts'
+import type { DocumentContext } from './document-context.ts'
 import { wished } from './losses.ts'
-import type { UiParts } from './parts.ts'
 import { type PipelineNode, type PipelineSource, pipelineSources, sentence } from './pipeline-sources.ts'
 import { RecentRates } from './recent-rates.ts'
 
 type Edge = PipelineLine['edges'][number]
 type Balance = PipelineLine['signals'][number]
 
-export function pipeline(parts: UiParts): Live<PipelineLine> {
+export function pipeline(parts: DocumentContext): Live<PipelineLine> {
   const rates = new RecentRates()
   return {
     everyMs: 1000,
@@ -28,7 +28,7 @@ export function pipeline(parts: UiParts): Live<PipelineLine> {
 const nearlyFull = 0.8
 const mostSeconds = 86_400 * 30
 
-function lineOf(parts: UiParts, rates: RecentRates): PipelineLine {
+function lineOf(parts: DocumentContext, rates: RecentRates): PipelineLine {
   const { tracing, pipelines } = parts
   if (tracing instanceof Tracing && !parts.stopping()) tracing.sync()
   const states = new Map(signals.map(signal => [signal, pipelines.pipeline.state(signal)]))
@@ -93,7 +93,7 @@ interface Stages {
 }
 
 /** One node represents the stages with its name for all signals. */
-function processorsOf({ pipelines }: UiParts): ProcessorNode[] {
+function processorsOf({ pipelines }: DocumentContext): ProcessorNode[] {
   const found = new Map<string, Stages>()
   for (const signal of signals)
     for (const { name, stage } of pipelines.stages(signal)) {
@@ -124,7 +124,7 @@ function processorsOf({ pipelines }: UiParts): ProcessorNode[] {
 
 const mostFacts = 64
 
-function queueOf(parts: UiParts, signal: Signal, state: SignalQueueState): PipelineNode {
+function queueOf(parts: DocumentContext, signal: Signal, state: SignalQueueState): PipelineNode {
   const { store } = parts.pipelines
   const fill = parts.pipelines.pipeline.fill(signal)
   const facts = [
@@ -167,7 +167,7 @@ function exporterIdOf({ destination }: SignalQueueState): string {
 }
 
 /** One node per endpoint; without an exporter, one that says why. */
-function exportersOf(parts: UiParts, states: ReadonlyMap<Signal, SignalQueueState>): PipelineNode[] {
+function exportersOf(parts: DocumentContext, states: ReadonlyMap<Signal, SignalQueueState>): PipelineNode[] {
   const { config } = parts.loaded()
   const nodes = new Map<string, PipelineNode>()
   for (const signal of signals) {
@@ -203,7 +203,7 @@ function exportersOf(parts: UiParts, states: ReadonlyMap<Signal, SignalQueueStat
 type NodeState = PipelineNode['state']
 
 function exporterOf(
-  { pipelines }: UiParts,
+  { pipelines }: DocumentContext,
   signal: Signal,
   { destination, requests, failedRequests, retries }: SignalQueueState,
 ): Pick<PipelineNode, 'state' | 'reason' | 'facts'> {

@@ -7,7 +7,7 @@ import { resource } from '../../foundation/model/resource.ts'
 import type { ProfilesLine } from '../../view/api/ui/documents.ts'
 import type { FlameQuery, ProfileKind } from '../../view/api/ui/source.ts'
 import { ProfileWindow } from '../../view/window/profile-window.ts'
-import type { UiParts } from './parts.ts'
+import type { DocumentContext } from './document-context.ts'
 import { flame, profiles } from './profiles.ts'
 
 const shop = resource({ 'service.name': 'shop' })
@@ -39,7 +39,7 @@ function open(env: Record<string, string> = {}, profiling: object = { faults: []
   assert.deepEqual(loaded.problems, [])
   const window = new ProfileWindow({ maxBytes: 1 << 20, windowMs: 86_400_000, now: Date.now })
   return {
-    parts: { loaded: () => loaded, profiling, window: { profiles: window } } as unknown as UiParts,
+    parts: { loaded: () => loaded, profiling, window: { profiles: window } } as unknown as DocumentContext,
     window,
   }
 }

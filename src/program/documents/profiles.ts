@@ -4,7 +4,7 @@ import { printable } from '../../signals/profiles/frame-text.ts'
 import type { FlameDocument, ProfilesLine } from '../../view/api/ui/documents.ts'
 import type { FlameQuery, Live, ProfileKind } from '../../view/api/ui/source.ts'
 import type { ProfiledInterval } from '../../view/window/profile-window.ts'
-import type { UiParts } from './parts.ts'
+import type { DocumentContext } from './document-context.ts'
 
 const lookMs = 5000
 /** Maximum number of intervals in a line; neighbours are merged. */
@@ -12,7 +12,7 @@ const mostIntervals = 360
 const mostServices = 200
 
 /** A line for each new profile. `service` '': all. */
-export function profiles(parts: UiParts, kind: ProfileKind, service: string): Live<ProfilesLine> {
+export function profiles(parts: DocumentContext, kind: ProfileKind, service: string): Live<ProfilesLine> {
   let told = -1
   let toldOff: string | undefined
   return {
@@ -30,7 +30,7 @@ export function profiles(parts: UiParts, kind: ProfileKind, service: string): Li
 }
 
 /** Profiles in the window as one tree, with the profile to compare with. */
-export function flame(parts: UiParts, query: FlameQuery): FlameDocument {
+export function flame(parts: DocumentContext, query: FlameQuery): FlameDocument {
   const { kind, service, limit } = query
   const atMs = Date.now()
   const isCompared = query.base_since_ms > 0 || query.base_until_ms > 0
@@ -52,7 +52,7 @@ export function flame(parts: UiParts, query: FlameQuery): FlameDocument {
 }
 
 function lineOf(
-  { window }: UiParts,
+  { window }: DocumentContext,
   kind: ProfileKind,
   service: string,
   kinds: ProfilesLine['kinds'],
@@ -100,7 +100,7 @@ function unitOf(kind: ProfileKind): string {
 }
 
 /** Why a kind has no profiles. */
-function reasonFor(parts: UiParts, kind: ProfileKind): string {
+function reasonFor(parts: DocumentContext, kind: ProfileKind): string {
   const { mode, agent } = parts.loaded().config
   const { profiling, ebpf } = agent
   if (mode !== 'agent')

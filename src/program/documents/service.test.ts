@@ -4,7 +4,7 @@ import { AskedWindow, named } from '../../../test/helpers/asked-window.ts'
 import { checkShape } from '../../../test/helpers/document-shape.ts'
 import { Span, SpanKind } from '../../foundation/model/span.ts'
 import type { ServiceLine } from '../../view/api/ui/documents.ts'
-import { serviceLine as shape } from '../../view/api/ui/look-shapes.ts'
+import { serviceLine as shape } from '../../view/api/ui/host-documents.ts'
 import { service } from './service.ts'
 import { servicePasts, services } from './services.ts'
 

@@ -2,9 +2,9 @@ import type { Resource } from '../../foundation/model/resource.ts'
 import type { ServiceLine } from '../../view/api/ui/documents.ts'
 import type { Live } from '../../view/api/ui/source.ts'
 import { type EdgeWindow, slotMs } from '../../view/window/edge-window.ts'
-import { type Call, callGraph, localNames, Naming, type Party, Sides } from './call-graph.ts'
+import { type Call, type CallNode, callGraph, localNames, Naming, Sides } from './call-graph.ts'
+import type { DocumentContext } from './document-context.ts'
 import type { LocalNames } from './local-names.ts'
-import type { UiParts } from './parts.ts'
 import { durationMs, rounded } from './percentiles.ts'
 import { recentSeconds, serviceRow } from './services.ts'
 import type { ShownText } from './shown-text.ts'
@@ -17,7 +17,7 @@ const mostNeighbours = 100
 const leastColumnMs = 2000
 
 /** One service. */
-export function service(parts: UiParts, name: string): Live<ServiceLine> {
+export function service(parts: DocumentContext, name: string): Live<ServiceLine> {
   return {
     everyMs: 2000,
     next: async () => {
@@ -27,7 +27,7 @@ export function service(parts: UiParts, name: string): Live<ServiceLine> {
   }
 }
 
-function serviceLine(parts: UiParts, name: string): ServiceLine {
+function serviceLine(parts: DocumentContext, name: string): ServiceLine {
   const { edges, spans, windowMs } = parts.window
   const names = localNames(parts)
   const party = partyOf(edges, names, windowMs, name)
@@ -53,8 +53,8 @@ function serviceLine(parts: UiParts, name: string): ServiceLine {
 }
 
 /** From several namespaces, the service with most requests. */
-function partyOf(edges: EdgeWindow, names: LocalNames, windowMs: number, name: string): Party | undefined {
-  let found: Party | undefined
+function partyOf(edges: EdgeWindow, names: LocalNames, windowMs: number, name: string): CallNode | undefined {
+  let found: CallNode | undefined
   let most = -1
   for (const party of callGraph(edges, names, windowMs / 1000).values()) {
     if (!party.isHere || party.name !== name) continue
@@ -115,7 +115,7 @@ interface Column {
 function neighbours(
   calls: readonly Call[],
   recent: readonly Call[] | undefined,
-  who: (call: Call) => Party,
+  who: (call: Call) => CallNode,
 ): ServiceLine['callers'] {
   const found = new Map<string, { name: string; requests_per_s: number; count: number }>()
   for (const call of calls) {

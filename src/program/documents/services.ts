@@ -4,18 +4,18 @@ import type { OverviewLine } from '../../view/api/ui/documents.ts'
 import { durationBuckets } from '../../view/window/duration-counts.ts'
 import { type EdgeColumn, type EdgeWindow, slotMs } from '../../view/window/edge-window.ts'
 import {
+  type CallNode,
   callGraph,
   errorsPercent,
   type Figures,
   localNames,
   Naming,
-  type Party,
   protocolWord,
   Sides,
   together,
 } from './call-graph.ts'
+import type { DocumentContext } from './document-context.ts'
 import type { LocalNames } from './local-names.ts'
-import type { UiParts } from './parts.ts'
 import { durationMs, percentilesOf, rounded } from './percentiles.ts'
 
 export type ServiceRow = Extract<OverviewLine, { kind: 'tick' }>['services'][number]
@@ -38,12 +38,12 @@ const trendPoints = 30
 const leastSlots = 3
 
 /** Services, worst first: by errors, then slowness, then requests. */
-export function services(parts: UiParts): ServiceRow[] {
+export function services(parts: DocumentContext): ServiceRow[] {
   return servicePasts(parts).map(({ service }) => service)
 }
 
 /** The same, with usual values. */
-export function servicePasts(parts: UiParts): ServicePast[] {
+export function servicePasts(parts: DocumentContext): ServicePast[] {
   const names = localNames(parts)
   const { edges } = parts.window
   const pasts = pastsOf(edges, names)
@@ -61,14 +61,18 @@ export function servicePasts(parts: UiParts): ServicePast[] {
  * One service as in the list. `party` is its activity over the window, `recent` that of the last minute; undefined:
  * none.
  */
-export function serviceRow(parts: UiParts, party: Party, recent: Party | undefined): ServiceRow {
+export function serviceRow(
+  parts: DocumentContext,
+  party: CallNode,
+  recent: CallNode | undefined,
+): ServiceRow {
   const past = pastsOf(parts.window.edges, localNames(parts)).get(party.id)
   return rowOf(past ?? { party, serves: false, trend: [], usualP95Ms: null, protocols: [] }, recent)
 }
 
 /** A service over the window. */
 interface Past {
-  readonly party: Party
+  readonly party: CallNode
   readonly serves: boolean
   /** Protocols that it serves, or else calls with. */
   readonly protocols: readonly string[]
@@ -76,11 +80,11 @@ interface Past {
   readonly usualP95Ms: number | null
 }
 
-function figuresOf({ serves }: Past, recent: Party | undefined): Figures {
+function figuresOf({ serves }: Past, recent: CallNode | undefined): Figures {
   return together((serves ? recent?.answers : recent?.asks) ?? [])
 }
 
-function rowOf(past: Past, recent: Party | undefined): ServiceRow {
+function rowOf(past: Past, recent: CallNode | undefined): ServiceRow {
   const { party, serves, protocols, trend } = past
   const figures = figuresOf(past, recent)
   const calls = [...(recent?.asks ?? [])].sort((a, b) => b.figures.count - a.figures.count)
@@ -136,7 +140,7 @@ function pastsOf(window: EdgeWindow, names: LocalNames): ReadonlyMap<string, Pas
 }
 
 interface Reading {
-  readonly party: Party
+  readonly party: CallNode
   readonly index: number
   /** Protocols. */
   readonly served: Set<string>
@@ -146,7 +150,7 @@ interface Reading {
 function readPasts(window: EdgeWindow, names: LocalNames): Map<string, Past> {
   const naming = new Naming(window, names)
   const sides = new Sides(window, naming)
-  const readings = new Map<Party, Reading>()
+  const readings = new Map<CallNode, Reading>()
   for (const edge of window.edges()) {
     const from = naming.from(edge)
     const to = naming.to(edge)
@@ -157,7 +161,7 @@ function readPasts(window: EdgeWindow, names: LocalNames): Map<string, Past> {
   const all = [...readings.values()]
   const slots = Math.ceil(window.windowMs / slotMs)
   const { slot: newest } = window
-  const groupOf = (party: Party, isAsked: boolean): number => {
+  const groupOf = (party: CallNode, isAsked: boolean): number => {
     const reading = readings.get(party)
     return reading !== undefined && reading.served.size > 0 === isAsked ? reading.index : -1
   }
@@ -186,7 +190,7 @@ function readPasts(window: EdgeWindow, names: LocalNames): Map<string, Past> {
   )
 }
 
-function readingOf(readings: Map<Party, Reading>, party: Party): Reading {
+function readingOf(readings: Map<CallNode, Reading>, party: CallNode): Reading {
   let reading = readings.get(party)
   if (reading === undefined) {
     reading = { party, index: readings.size, served: new Set(), spoken: new Set() }

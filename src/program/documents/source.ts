@@ -3,12 +3,12 @@
 import type { UiSource } from '../../view/api/types.ts'
 import { agentPage } from './agent.ts'
 import { doctor } from './doctor.ts'
+import type { DocumentContext } from './document-context.ts'
 import { explain } from './explain.ts'
 import { logs } from './logs.ts'
 import { map } from './map.ts'
 import { metrics, series } from './metrics.ts'
 import { overview } from './overview.ts'
-import type { UiParts } from './parts.ts'
 import { pipeline } from './pipeline.ts'
 import { flame, profiles } from './profiles.ts'
 import { service } from './service.ts'
@@ -16,7 +16,7 @@ import { tap } from './tap.ts'
 import { trace, traces } from './traces.ts'
 import { tryRules } from './try.ts'
 
-export function uiSource(parts: UiParts): UiSource {
+export function uiSource(parts: DocumentContext): UiSource {
   return {
     overview: seconds => overview(parts, seconds),
     map: seconds => map(parts, seconds),

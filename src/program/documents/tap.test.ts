@@ -8,7 +8,7 @@ import { Span, SpanKind, StatusCode } from '../../foundation/model/span.ts'
 import type { TapLine } from '../../view/api/ui/documents.ts'
 import type { TapQuery } from '../../view/api/ui/source.ts'
 import { ExportPipelines } from '../agent/export-pipelines.ts'
-import type { UiParts } from './parts.ts'
+import type { DocumentContext } from './document-context.ts'
 import { type ShownText, shownText } from './shown-text.ts'
 import { tap } from './tap.ts'
 
@@ -35,7 +35,7 @@ function pipelinesOf(): ExportPipelines {
 
 function tapOf(pipelines: ExportPipelines, query: Partial<TapQuery> = {}, shown: ShownText = mailHidden) {
   const asked: TapQuery = { signal: 'traces', service: '', errors: false, min_ms: 0, otlp: false, ...query }
-  return tap({ pipelines, shown } as Pick<UiParts, 'pipelines' | 'shown'> as UiParts, asked)
+  return tap({ pipelines, shown } as Pick<DocumentContext, 'pipelines' | 'shown'> as DocumentContext, asked)
 }
 
 const span = new Span()

@@ -4,7 +4,7 @@ import type { Resource, Scope } from '../../foundation/model/resource.ts'
 import { requestToJson } from '../../pipeline/exporters/otlp/json.ts'
 import type { TapLine } from '../../view/api/ui/documents.ts'
 import type { Live, TapQuery } from '../../view/api/ui/source.ts'
-import type { UiParts } from './parts.ts'
+import type { DocumentContext } from './document-context.ts'
 import { Summaries, type Summary, type Tapped, type TappedItem } from './tapped-items.ts'
 
 /** Maximum number of items between two updates; others are counted. */
@@ -15,7 +15,7 @@ const mostItemBytes = 256 * 1024
 const maxText = 300
 
 /** Starts at its first call. */
-export function tap(parts: UiParts, query: TapQuery): Live<TapLine> {
+export function tap(parts: DocumentContext, query: TapQuery): Live<TapLine> {
   return new Tap(parts, query)
 }
 
@@ -27,7 +27,7 @@ interface Waiting {
 
 class Tap implements Live<TapLine> {
   readonly everyMs = 250
-  readonly #parts: UiParts
+  readonly #parts: DocumentContext
   readonly #query: TapQuery
   readonly #tapped: Tapped
   #waiting: Waiting[] = []
@@ -36,7 +36,7 @@ class Tap implements Live<TapLine> {
   #stop: (() => void) | undefined
   #closed = false
 
-  constructor(parts: UiParts, query: TapQuery) {
+  constructor(parts: DocumentContext, query: TapQuery) {
     this.#parts = parts
     this.#query = query
     this.#tapped = new Summaries(parts.shown, maxText).of(query.signal)

@@ -4,11 +4,11 @@ import { Api } from '../../../test/helpers/openapi.ts'
 import { type Config, defaults } from '../../config/index.ts'
 import { resource } from '../../foundation/model/resource.ts'
 import { Span, SpanKind, StatusCode } from '../../foundation/model/span.ts'
-import { traceDocument, tracesLine } from '../../view/api/ui/look-shapes.ts'
+import { traceDocument, tracesLine } from '../../view/api/ui/host-documents.ts'
 import type { TracesQuery } from '../../view/api/ui/source.ts'
 import { SpanWindow } from '../../view/window/span-window.ts'
 import { Tracing } from '../agent/tracing.ts'
-import type { UiParts } from './parts.ts'
+import type { DocumentContext } from './document-context.ts'
 import { shownText } from './shown-text.ts'
 import { trace, traces } from './traces.ts'
 
@@ -48,11 +48,11 @@ function sent<T>(name: string, document: T): T {
   return JSON.parse(body.toString()) as T
 }
 
-function started(change: Partial<UiParts> = {}, config: Config = defaults()) {
+function started(change: Partial<DocumentContext> = {}, config: Config = defaults()) {
   const spans = new SpanWindow({ maxBytes: 1 << 20, windowMs: 900_000, now: Date.now })
-  const window = { spans } as unknown as UiParts['window']
-  const loaded = () => ({ config }) as ReturnType<UiParts['loaded']>
-  const parts = { window, loaded, shown: shownText(config), tracing: undefined, ...change } as UiParts
+  const window = { spans } as unknown as DocumentContext['window']
+  const loaded = () => ({ config }) as ReturnType<DocumentContext['loaded']>
+  const parts = { window, loaded, shown: shownText(config), tracing: undefined, ...change } as DocumentContext
   return { parts, spans }
 }
 
@@ -111,7 +111,7 @@ test('traces are listed as the API describes them, without personal data', () =>
   assert.deepEqual(told, { services: ['shop'], matched: 1, spans_seen: 1, spans_kept: 1, off: '' })
 })
 
-const first = (parts: UiParts, query = everything) => {
+const first = (parts: DocumentContext, query = everything) => {
   const [line] = traces(parts, query).next() as Awaited<ReturnType<ReturnType<typeof traces>['next']>>
   return line!
 }
@@ -202,7 +202,7 @@ test('a trace is told as the API describes it, without personal data', () => {
 })
 
 test('where there are no traces it says why, with the hint', () => {
-  const check = (change: Partial<UiParts>, config: Config, want: RegExp) => {
+  const check = (change: Partial<DocumentContext>, config: Config, want: RegExp) => {
     const { parts } = started(change, config)
     const line = first(parts)
     sent('TracesLine', line)

@@ -6,7 +6,7 @@ import type { TraceDocument, TracesLine } from '../../view/api/ui/documents.ts'
 import type { Live, TracesQuery } from '../../view/api/ui/source.ts'
 import type { Heatmap } from '../../view/window/latency-heatmap.ts'
 import type { FoundTrace, StoredTrace } from '../../view/window/span-search.ts'
-import type { UiParts } from './parts.ts'
+import type { DocumentContext } from './document-context.ts'
 import type { ShownText } from './shown-text.ts'
 import { tracingOff } from './why-no-tracing.ts'
 
@@ -27,7 +27,7 @@ const kinds: Readonly<Record<SpanKind, Kind>> = {
 }
 
 /** A line whenever spans are added or removed. */
-export function traces(parts: UiParts, query: TracesQuery): Live<TracesLine> {
+export function traces(parts: DocumentContext, query: TracesQuery): Live<TracesLine> {
   let told = ''
   return {
     everyMs,
@@ -44,12 +44,17 @@ export function traces(parts: UiParts, query: TracesQuery): Live<TracesLine> {
 }
 
 /** The retained part of one trace. */
-export function trace(parts: UiParts, id: string): TraceDocument | undefined {
+export function trace(parts: DocumentContext, id: string): TraceDocument | undefined {
   const found = parts.window.spans.trace(id, mostSpans)
   return found && documentOf(parts, found)
 }
 
-function lineOf({ window, shown }: UiParts, query: TracesQuery, heatmap: Heatmap, off: string): TracesLine {
+function lineOf(
+  { window, shown }: DocumentContext,
+  query: TracesQuery,
+  heatmap: Heatmap,
+  off: string,
+): TracesLine {
   const { spans } = window
   const { fromMs, stepMs, columns, boundsMs, counts, errors } = heatmap
   const found = spans.find({
@@ -94,7 +99,7 @@ function listed(
   }
 }
 
-function documentOf({ shown }: UiParts, found: StoredTrace): TraceDocument {
+function documentOf({ shown }: DocumentContext, found: StoredTrace): TraceDocument {
   const { traceId, startUs, endUs, origins, spans, leftOut } = found
   return {
     trace_id: traceId,
@@ -136,7 +141,7 @@ function shownAttributes(
 }
 
 /** Why there are no spans and will be none, with the fix. */
-function whyNone(parts: UiParts): string {
+function whyNone(parts: DocumentContext): string {
   if (parts.window.spans.seen > 0) return ''
   const off = tracingOff(parts)
   if (off !== '') return off

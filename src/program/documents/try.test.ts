@@ -9,7 +9,7 @@ import { Span, SpanKind } from '../../foundation/model/span.ts'
 import type { TryDocument } from '../../view/api/ui/documents.ts'
 import type { TryQuery } from '../../view/api/ui/source.ts'
 import { ExportPipelines } from '../agent/export-pipelines.ts'
-import type { UiParts } from './parts.ts'
+import type { DocumentContext } from './document-context.ts'
 import { shownText } from './shown-text.ts'
 import { tryRules } from './try.ts'
 
@@ -25,7 +25,7 @@ afterEach(async () => {
 })
 
 /** A pipeline into which `add` puts items again and again, and which sends them nowhere. */
-function flowing(add?: (pipelines: ExportPipelines) => void): UiParts {
+function flowing(add?: (pipelines: ExportPipelines) => void): DocumentContext {
   const pipelines = new ExportPipelines(defaults(), {
     log: silentLogger,
     observe: () => {},
@@ -33,7 +33,10 @@ function flowing(add?: (pipelines: ExportPipelines) => void): UiParts {
   })
   const timer = add && setInterval(() => add(pipelines), 20)
   open.push({ pipelines, timer })
-  return { pipelines, shown: shownText(defaults()) } as Pick<UiParts, 'pipelines' | 'shown'> as UiParts
+  return { pipelines, shown: shownText(defaults()) } as Pick<
+    DocumentContext,
+    'pipelines' | 'shown'
+  > as DocumentContext
 }
 
 function asked(rules: string, more: Partial<TryQuery> = {}): TryQuery {
@@ -41,7 +44,7 @@ function asked(rules: string, more: Partial<TryQuery> = {}): TryQuery {
 }
 
 /** However slow the machine is. */
-const tried = (parts: UiParts, query: TryQuery) => tryRules(parts, query, 60_000)
+const tried = (parts: DocumentContext, query: TryQuery) => tryRules(parts, query, 60_000)
 
 const span = new Span()
 function addSpans({ pipeline }: ExportPipelines): void {

@@ -3,7 +3,7 @@
 import { errorText } from '../../foundation/lib/logger.ts'
 import type { TryDocument } from '../../view/api/ui/documents.ts'
 import type { SignalName, TryQuery } from '../../view/api/ui/source.ts'
-import type { UiParts } from './parts.ts'
+import type { DocumentContext } from './document-context.ts'
 import type { Caught } from './rules-trial.ts'
 import { Summaries } from './tapped-items.ts'
 import { TryThread } from './try-thread.ts'
@@ -17,11 +17,11 @@ const mostItemBytes = 64 * 1024
 const mostBytes = 256 * 1024
 const maxText = 300
 
-const underWay = new WeakSet<UiParts['pipelines']>()
+const underWay = new WeakSet<DocumentContext['pipelines']>()
 
 /** Undefined while another trial is in progress. Changes nothing that runs, and counts nothing. */
 export function tryRules(
-  parts: UiParts,
+  parts: DocumentContext,
   query: TryQuery,
   /** Total time. */
   mostMs = allMs,
@@ -33,7 +33,7 @@ export function tryRules(
 }
 
 async function tried(
-  parts: UiParts,
+  parts: DocumentContext,
   { signal, rules, items: most, left }: TryQuery,
   mostMs: number,
 ): Promise<TryDocument> {
@@ -89,7 +89,7 @@ class Wait {
   #bytes = 0
   #ended = false
 
-  constructor({ pipelines, shown }: UiParts, signal: SignalName, most: number) {
+  constructor({ pipelines, shown }: DocumentContext, signal: SignalName, most: number) {
     const tapped = new Summaries(shown, maxText).of(signal)
     this.over = new Promise(resolve => {
       this.#resolve = resolve

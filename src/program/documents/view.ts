@@ -152,7 +152,7 @@ function profilingView({ sampler, profiler, counters }: Profiling): EbpfDocument
     worker_failures: profiler?.failures ?? 0,
     decoder_fault: state?.decoderFault ?? '',
     counters,
-    untabled: [...(state?.untabled ?? [])],
+    untabled: [...(state?.withoutTable ?? [])],
   }
 }
 

@@ -1,12 +1,12 @@
 import { traces, whyOff } from '../agent/kernel-parts.ts'
 import { Tracing, type TracingFault } from '../agent/tracing.ts'
-import type { UiParts } from './parts.ts'
+import type { DocumentContext } from './document-context.ts'
 
 /** Why tracing is not running, and how to fix it; undefined if it is running. */
 export function whyNoTracing({
   tracing,
   loaded,
-}: Pick<UiParts, 'tracing' | 'loaded'>): TracingFault | undefined {
+}: Pick<DocumentContext, 'tracing' | 'loaded'>): TracingFault | undefined {
   if (tracing instanceof Tracing) return undefined
   if (tracing !== undefined) return tracing
   const off = whyOff(traces, loaded().config)
@@ -18,7 +18,7 @@ export function whyNoTracing({
 }
 
 /** The same as a sentence; empty if tracing is running. */
-export function tracingOff(parts: Pick<UiParts, 'tracing' | 'loaded'>): string {
+export function tracingOff(parts: Pick<DocumentContext, 'tracing' | 'loaded'>): string {
   const fault = whyNoTracing(parts)
   if (fault === undefined) return ''
   return `Tracing is not running: ${fault.reason}; ${fault.hint || 'run svc doctor traces'}.`

@@ -1,7 +1,6 @@
 import type { Stats } from 'node:fs'
 import { Turn } from '../../foundation/lib/turn.ts'
 import { UnderWay } from '../../foundation/lib/under-way.ts'
-import type { FarLogs } from './far-logs.ts'
 import { type FoundFile, fileKey, type HoldsPath, statsOf } from './file-finder.ts'
 import { FileOwners } from './file-owners.ts'
 import { FollowedLog } from './followed-log.ts'
@@ -11,24 +10,25 @@ import { LogPlaces } from './log-places.ts'
 import type { LogPositions } from './log-positions.ts'
 import { LogWarnings } from './log-warnings.ts'
 import { OpenFiles } from './open-files.ts'
-import { remains } from './remains.ts'
+import type { RemoteLogs } from './remote-logs.ts'
+import { rotatedLeftovers } from './rotated-leftovers.ts'
 import { isCompressed } from './rotation.ts'
-import { type LeftOut, SourceFiles } from './source-files.ts'
 import {
   copyBefore,
-  type Question,
+  currentPath,
+  type RotationChain,
+  type RotationQuery,
   remembered,
-  type Succession,
-  succession,
-  whereabouts,
-} from './succession.ts'
+  rotationChain,
+} from './rotation-chain.ts'
+import { type LeftOut, SourceFiles } from './source-files.ts'
 import { giveUpWaiting } from './waiting-files.ts'
 
 export interface FollowedLogsOptions {
   readonly sources: readonly LogSource[]
   readonly positions: LogPositions
   readonly buffer: LineBuffer
-  readonly far: FarLogs
+  readonly remoteLogs: RemoteLogs
   /** Start position in files that existed before the first scan. */
   readonly startAt: 'end' | 'beginning'
   readonly warn: (message: string, hint: string) => void
@@ -61,7 +61,7 @@ export class FollowedLogs {
   readonly #options: FollowedLogsOptions
   readonly #positions: LogPositions
   readonly #buffer: LineBuffer
-  readonly #isHeld: HoldsPath = (path, isBeside) => this.#options.far.isHeld(path, isBeside)
+  readonly #isHeld: HoldsPath = (path, isBeside) => this.#options.remoteLogs.isHeld(path, isBeside)
   readonly #opened: OpenFiles
   /** Files that no source accepts at a path, and whether they appeared while others were followed. */
   #refused = new Map<string, boolean>()
@@ -111,16 +111,16 @@ export class FollowedLogs {
     try {
       const startedMs = Date.now() - clockMs
       this.#lookingMs = startedMs
-      const { far } = this.#options
-      far.begin()
-      await far.ask()
+      const { remoteLogs } = this.#options
+      remoteLogs.begin()
+      await remoteLogs.ask()
       this.#opened.closeLate()
       const found = await this.sourceFiles.find(anew)
       this.#unplaced = 0
       await this.#compareAll(found)
       await this.#attachAll(found, anew)
       await this.#takeUp()
-      for (const point of far.held) this.#warnings.held(point)
+      for (const point of remoteLogs.held) this.#warnings.held(point)
       const { files, directories } = this.sourceFiles.leftOut
       this.leftOut = { files: files + this.#unplaced, directories }
       const leftOut = files + this.#unplaced + directories
@@ -212,7 +212,7 @@ export class FollowedLogs {
         continue
       }
       // Some file systems have no creation times.
-      const isNew = before.has(file.pattern) && !this.#options.far.cameBack(path)
+      const isNew = before.has(file.pattern) && !this.#options.remoteLogs.cameBack(path)
       const appeared = this.#refused.get(key) ?? (isNew || birthtimeMs > this.#sinceMs)
       if (!(await this.#attach(file, source, appeared)) && refused.size < this.#options.maxFiles)
         refused.set(key, appeared)
@@ -227,7 +227,7 @@ export class FollowedLogs {
     const { sourceFiles } = this
     const positions = this.#positions
     const isHeld = this.#isHeld
-    for (const { file, source, name } of await remains({ positions, sourceFiles, isHeld }))
+    for (const { file, source, name } of await rotatedLeftovers({ positions, sourceFiles, isHeld }))
       if (!this.logs.has(file.path) && this.owners.find(file.stats) === undefined)
         await this.#attach(file, source, false, name)
   }
@@ -309,9 +309,9 @@ export class FollowedLogs {
 
   /** Adds a new current file after all files that must be read before it. */
   async #succeed(log: FollowedLog, current: LogFile, isKnown: boolean): Promise<void> {
-    let result: Succession
+    let result: RotationChain
     try {
-      result = await succession(this.#question(log, current, log.current, isKnown))
+      result = await rotationChain(this.#question(log, current, log.current, isKnown))
     } catch (error) {
       current.close()
       throw error
@@ -327,7 +327,7 @@ export class FollowedLogs {
     }
     for (const { device, inode } of result.gone) this.#positions.forget(device, inode)
     this.#append(log, current)
-    if (result.lost > 0) this.#lost(log, result.lost, result.packed)
+    if (result.lost > 0) this.#lost(log, result.lost, result.compressed)
   }
 
   #append(log: FollowedLog, file: LogFile): void {
@@ -351,7 +351,7 @@ export class FollowedLogs {
     this.#positions.set(file.positionAt(log.path, offset), log.owner)
   }
 
-  #question(log: FollowedLog, current: LogFile, last: LogFile | undefined, isKnown: boolean): Question {
+  #question(log: FollowedLog, current: LogFile, last: LogFile | undefined, isKnown: boolean): RotationQuery {
     return {
       path: log.path,
       current,
@@ -474,7 +474,7 @@ export class FollowedLogs {
   /** Searches for a closed file that has moved. */
   async #search(log: FollowedLog, file: LogFile): Promise<void> {
     if (this.logs.get(log.path) !== log) return
-    const name = await whereabouts(log.path, file, { turn: this.#turn, isHeld: this.#isHeld })
+    const name = await currentPath(log.path, file, { turn: this.#turn, isHeld: this.#isHeld })
     if (name !== undefined) {
       // It exists but cannot be opened: the next scan tries again.
       if (name === file.name) this.awake.delete(log)

@@ -2,18 +2,18 @@ import type { ShareLosses } from '../../foundation/lib/fair-share.ts'
 import { TokenBucket } from '../../foundation/lib/token-bucket.ts'
 import { Turn } from '../../foundation/lib/turn.ts'
 import { within } from '../../foundation/lib/within.ts'
-import type { FarLogs } from './far-logs.ts'
 import { FollowedLogs } from './followed-logs.ts'
 import type { LogSource } from './line-reader.ts'
 import { type LineBuffer, type LogFile, lineBuffer, type NextData } from './log-file.ts'
 import type { LogPositions, Position } from './log-positions.ts'
 import { LogTurns } from './log-turns.ts'
+import type { RemoteLogs } from './remote-logs.ts'
 import type { LeftOut } from './source-files.ts'
 
 export interface LogFollowerOptions {
   readonly sources: readonly LogSource[]
   readonly positions: LogPositions
-  readonly far: FarLogs
+  readonly remoteLogs: RemoteLogs
   /** Start position in files that existed before the first scan. */
   readonly startAt: 'end' | 'beginning'
   /** Maximum line length in bytes; a longer line is passed on in pieces. */
@@ -162,7 +162,7 @@ export class LogFollower {
       Promise.resolve(this.#committing).then(() => this.#commit()),
     )
     this.#found.close()
-    this.#options.far.close()
+    this.#options.remoteLogs.close()
   }
 
   /** Scans now, as there is a new file; at most ten times per second. */
@@ -230,7 +230,7 @@ export class LogFollower {
 
   async #run(): Promise<void> {
     while (!this.#isStopping) {
-      await this.#options.far.ask()
+      await this.#options.remoteLogs.ask()
       this.#lookInTime()
       this.#commitInTime()
       this.#turn.begin()

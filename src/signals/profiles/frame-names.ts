@@ -20,7 +20,7 @@ import { RuntimeProcesses } from './runtime-processes.ts'
 import { KernelSymbols } from './symbols/kernel-symbols.ts'
 import { PerfMaps } from './symbols/perf-maps.ts'
 import { isReason, reasons, unreadableReason } from './symbols/reasons.ts'
-import type { KnownFile, Workshop } from './workshop.ts'
+import type { KnownFile, UnwindTableBuilder } from './unwind-table-builder.ts'
 
 /** How a stack ended that does not reach its outermost function, as its outermost frame. */
 const endings: Readonly<Record<StackEnd, string>> = {
@@ -46,7 +46,7 @@ const mostMangledBytes = 256 * 1024
 
 /** Names frames, each once; who asks keeps them, in the order in which they were told. */
 export class FrameNames {
-  readonly #workshop: Workshop
+  readonly #builder: UnwindTableBuilder
   readonly room = new NameRoom()
   readonly #runtimes = new RuntimeProcesses(pid => this.room.ownerOf(pid))
   readonly #kernel = new KernelSymbols()
@@ -77,8 +77,8 @@ export class FrameNames {
   /** Frames of runtimes that have room, until they are told. */
   readonly #admitted = new Set<Frame>()
 
-  constructor(workshop: Workshop, settings: SymbolSettings) {
-    this.#workshop = workshop
+  constructor(builder: UnwindTableBuilder, settings: SymbolSettings) {
+    this.#builder = builder
     this.#settings = settings
   }
 
@@ -88,9 +88,9 @@ export class FrameNames {
 
   /** Reads a process's runtime: how the kernel side is to do it. */
   attach(runtime: UnknownRuntime): RuntimeSettings | undefined {
-    const known = this.#workshop.known(runtime.file)
+    const known = this.#builder.known(runtime.file)
     if (known === undefined) return undefined
-    return this.#runtimes.attach(runtime, known, reason => this.#workshop.note(known.file.path, reason))
+    return this.#runtimes.attach(runtime, known, reason => this.#builder.note(known.file.path, reason))
   }
 
   /** Names stacks; what is told for the first time stands in `mappings` and `frames`. */
@@ -119,7 +119,7 @@ export class FrameNames {
     this.#mangled = []
     this.#mangledBytes = 0
     const names = asked.map(({ symbol, origin }) => ({ name: symbol, origin }))
-    this.#workshop.decoder.demangle(names).forEach((name, i) => {
+    this.#builder.decoder.demangle(names).forEach((name, i) => {
       const { frame, symbol } = asked[i]!
       if (name === symbol) return
       frame.systemName = frame.name
@@ -149,29 +149,29 @@ export class FrameNames {
 
   state(): WorkerState {
     const { perfMaps } = this
-    const workshop = this.#workshop
+    const builder = this.#builder
     const kernel = this.#kernel
     const told = this.#told
     const named = this.#named
     const met = this.#met
     return {
-      files: workshop.size,
-      untabled: workshop.untabled,
+      files: builder.size,
+      withoutTable: builder.withoutTable,
       symbolBytes:
-        workshop.symbols.bytes + kernel.bytes + perfMaps.bytes + smallCaches.bytes + smallTables.bytes,
+        builder.symbols.bytes + kernel.bytes + perfMaps.bytes + smallCaches.bytes + smallTables.bytes,
       frames: told.size,
       namesRefused: this.room.refused,
       shares: {
         perf_maps: perfMaps.losses,
-        symbols: workshop.symbols.losses,
+        symbols: builder.symbols.losses,
         runtime_processes: this.#runtimes.losses,
       },
       named,
       met,
-      cacheHits: workshop.cacheHits,
+      cacheHits: builder.cacheHits,
       unread: { ...processAsker.lost },
-      undecoded: { ...workshop.decoder.undecoded },
-      decoderFault: workshop.decoder.fault,
+      undecoded: { ...builder.decoder.undecoded },
+      decoderFault: builder.decoder.fault,
     }
   }
 
@@ -180,7 +180,7 @@ export class FrameNames {
     try {
       return this.#userStack(stack)
     } catch (error) {
-      this.#workshop.note(`process ${stack.pid} (${stack.comm})`, errorText(error))
+      this.#builder.note(`process ${stack.pid} (${stack.comm})`, errorText(error))
       return [this.#textFrame('[stack: cannot be named]', 'native')]
     }
   }
@@ -202,7 +202,7 @@ export class FrameNames {
   #userFrame(pid: number, space: number, offset: number): Frame {
     if (isPointer(space)) return this.#pointerFrame(pid, offset)
     if (space === frameSpace.address) return this.#addressFrame(pid, offset)
-    const known = this.#workshop.known(space)
+    const known = this.#builder.known(space)
     return known === undefined
       ? this.#textFrame(reasons.processEnded, 'native')
       : this.#fileFrame(pid, known, offset)
@@ -225,10 +225,10 @@ export class FrameNames {
       frames = { byPlace: new Map(), byStart: new Map() }
       this.#files.set(file.id, frames)
     }
-    this.#workshop.met(file.id, pid)
+    this.#builder.met(file.id, pid)
     const known = frames.byPlace.get(offset)
     if (known !== undefined) return known
-    const symbols = this.#workshop.symbolsOf(file.id, pid, () => this.room.ownerOf(pid))
+    const symbols = this.#builder.symbolsOf(file.id, pid, () => this.room.ownerOf(pid))
     const found = typeof symbols === 'string' ? undefined : symbols.find(offset)
     // Where a function is known all of its places are one frame.
     const place = found?.start ?? offset
@@ -280,7 +280,7 @@ export class FrameNames {
     const { mappings, ended } = this.#mapsOf(pid)
     const mapping = mappings.find(({ start, size }) => address >= start && address < start + size)
     if (mapping !== undefined) {
-      const known = this.#workshop.mapped(pid, mapping)
+      const known = this.#builder.mapped(pid, mapping)
       if (known !== undefined) return this.#fileFrame(pid, known, address - mapping.start + mapping.offset)
       return this.#textFrame(unreadableReason(mapping.path, 'not read yet'), 'native')
     }

@@ -86,7 +86,7 @@ export interface NamedStacks {
 export interface WorkerState {
   readonly files: number
   /** Files whose code has no unwind table, and why: the last ones. */
-  readonly untabled: readonly { readonly path: string; readonly reason: string }[]
+  readonly withoutTable: readonly { readonly path: string; readonly reason: string }[]
   readonly symbolBytes: number
   readonly frames: number
   /** Frames without a name because whoever brought them has more of them than its share. */

@@ -8,7 +8,7 @@ import { Decoder } from '../../kernel/decoder.ts'
 import { FrameNames } from './frame-names.ts'
 import { FrameStore } from './frame-store.ts'
 import { cutName } from './name-room.ts'
-import { Workshop } from './workshop.ts'
+import { UnwindTableBuilder } from './unwind-table-builder.ts'
 
 const nobody = 65_534
 const settings = { demangle: true, perfMap: true, debugDirs: [], cacheBytes: 1 << 20, cacheDir: '' }
@@ -60,7 +60,7 @@ test('who has thousands of names of 4 KB gets half of the room, and a neighbour 
   skip: process.geteuid!() === 0 ? false : 'root is needed',
 }, () => {
   const decoder = new Decoder()
-  const names = new FrameNames(new Workshop(settings, decoder), settings)
+  const names = new FrameNames(new UnwindTableBuilder(settings, decoder), settings)
   const store = new FrameStore()
   const named = (pid: number, count: number) => {
     const answer = names.name(stacks(pid, count), [])

@@ -6,7 +6,7 @@ import { withoutRoot } from '../../../test/helpers/host-needs.ts'
 import { until } from '../../../test/helpers/program.ts'
 import { readMappings } from '../../kernel/process-maps.ts'
 import { RuntimeProcesses } from './runtime-processes.ts'
-import { type KnownFile, Workshop } from './workshop.ts'
+import { type KnownFile, UnwindTableBuilder } from './unwind-table-builder.ts'
 
 const settings = { demangle: true, perfMap: false, debugDirs: [], cacheBytes: 1 << 24, cacheDir: '' }
 
@@ -29,11 +29,11 @@ function programOf(pid: number): { known: KnownFile; start: number; offset: numb
   const { path, start, size, offset } = readMappings('/proc', pid).find(
     each => each.path === process.execPath,
   )!
-  const workshop = new Workshop(settings)
+  const builder = new UnwindTableBuilder(settings)
   const fd = openSync(path, 'r')
-  workshop.add({ id: 1, pid, path, start, end: start + size, offset, dev: 0, inode: 0, unread: '' }, fd)
+  builder.add({ id: 1, pid, path, start, end: start + size, offset, dev: 0, inode: 0, unread: '' }, fd)
   closeSync(fd)
-  return { known: workshop.known(1)!, start, offset }
+  return { known: builder.known(1)!, start, offset }
 }
 
 test('the memory of a process is let go of when it ended, and of what cannot be read at once', {

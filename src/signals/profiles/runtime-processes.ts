@@ -4,8 +4,8 @@ import { errorText } from '../../foundation/lib/logger.ts'
 import type { Frame } from '../../foundation/model/profile.ts'
 import type { RuntimeSettings, UnknownRuntime } from '../../foundation/model/raw-stack.ts'
 import { ProcessMemory } from '../../kernel/process-memory.ts'
+import type { KnownFile } from './unwind-table-builder.ts'
 import { notStarted, type RuntimeFile, type RuntimeProcess, type RuntimeUnit } from './unwinders/runtime.ts'
-import type { KnownFile } from './workshop.ts'
 
 interface Attached {
   readonly unit: RuntimeUnit

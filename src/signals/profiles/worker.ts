@@ -7,14 +7,14 @@ import { lowerPriority } from '../../foundation/lib/priority.ts'
 import { smallCaches } from '../../foundation/lib/small-tables.ts'
 import { FrameNames } from './frame-names.ts'
 import type { Answer, Request, SymbolSettings } from './messages.ts'
-import { Workshop } from './workshop.ts'
+import { UnwindTableBuilder } from './unwind-table-builder.ts'
 
 // Files of any user are read here: it must not run before the agent, nor before others.
 lowerPriority()
 smallPool()
 
-const workshop = new Workshop(workerData as SymbolSettings)
-const names = new FrameNames(workshop, workerData as SymbolSettings)
+const builder = new UnwindTableBuilder(workerData as SymbolSettings)
+const names = new FrameNames(builder, workerData as SymbolSettings)
 
 parentPort!.on('message', (request: Request) => {
   const answer = answerTo(request)
@@ -26,7 +26,7 @@ function answerTo(request: Request): Answer | undefined {
     case 'file':
       return tableOf(request)
     case 'forget':
-      workshop.forget(request.id)
+      builder.forget(request.id)
       names.forgetFile(request.id)
       return undefined
     case 'runtime': {
@@ -39,7 +39,7 @@ function answerTo(request: Request): Answer | undefined {
       names.clear(request.epoch)
       return undefined
     case 'settings':
-      workshop.configure(request.settings)
+      builder.configure(request.settings)
       names.configure(request.settings)
       return undefined
     case 'shed':
@@ -54,24 +54,24 @@ function answerTo(request: Request): Answer | undefined {
 /** What costs least to be made again goes first. */
 function shed(bytes: number): void {
   const left = bytes - smallCaches.shed(bytes)
-  workshop.symbols.shed(left - names.perfMaps.shed(left))
+  builder.symbols.shed(left - names.perfMaps.shed(left))
 }
 
 /** What is done once in an interval. */
 function tidy(): void {
-  workshop.symbols.closeIdle()
-  workshop.decoder.closeIdle()
+  builder.symbols.closeIdle()
+  builder.decoder.closeIdle()
   names.closeEnded()
-  const ids = workshop.replaced()
+  const ids = builder.replaced()
   if (ids.length > 0) parentPort!.postMessage({ kind: 'replaced', ids } satisfies Answer)
 }
 
 /** Whatever a file does to its reader, it is one file without a table. */
 function tableOf({ file, fd }: Extract<Request, { kind: 'file' }>): Answer {
   try {
-    return workshop.add(file, fd)
+    return builder.add(file, fd)
   } catch (error) {
-    workshop.note(file.path, errorText(error))
+    builder.note(file.path, errorText(error))
     return { kind: 'table', id: file.id, table: undefined, runtime: 0 }
   }
 }

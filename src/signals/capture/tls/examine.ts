@@ -3,10 +3,10 @@
 import { closeSync } from 'node:fs'
 import { constants } from 'node:os'
 import { type ElfFile, type ElfSymbol, readElfSymbols } from '../../../foundation/lib/elf-symbols.ts'
-import { FarError } from '../../../kernel/far-files.ts'
-import type { FarProcesses } from '../../../kernel/far-processes.ts'
 import { mayHangBehind, openPlace } from '../../../kernel/mapped-mounts.ts'
+import type { ProcessInspector } from '../../../kernel/process-inspector.ts'
 import type { Mapping } from '../../../kernel/process-maps.ts'
+import { RemoteFileError } from '../../../kernel/remote-files.ts'
 import { type LibraryName, neededOf, type Probe, probesOf } from './libraries.ts'
 import { memoryFault, startFault } from './prologue.ts'
 
@@ -49,7 +49,7 @@ export class Gone extends Error {}
  */
 export async function examine(
   candidate: Candidate,
-  processes: FarProcesses,
+  processes: ProcessInspector,
   isKnown: (identity: string) => boolean,
 ): Promise<Plan | string | undefined> {
   const { procDir, pid, mappings, library } = candidate
@@ -131,7 +131,7 @@ interface MemoryFault {
 
 async function inMemory(
   { procDir, pid, mappings }: Candidate,
-  processes: FarProcesses,
+  processes: ProcessInspector,
   elf: ElfFile,
   symbol: ElfSymbol,
 ): Promise<MemoryFault | undefined> {
@@ -149,7 +149,7 @@ async function inMemory(
     const fault = memory && memoryFault(start, memory, elf.machine)
     return fault === undefined ? undefined : { fault, isOfProcess: false }
   } catch (error) {
-    const isOfProcess = error instanceof FarError && error.errno !== 0
+    const isOfProcess = error instanceof RemoteFileError && error.errno !== 0
     if (!isOfProcess || error.errno === ENOENT || error.errno === ESRCH) throw new Gone(mapping.path)
     const fault = `cannot read the memory of a process that maps the file (${error.message})`
     return { fault, isOfProcess: true }

@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { realPath, sortedNames } from '../../../foundation/lib/if-there.ts'
-import { FarPaths, parseMounts } from '../../../kernel/mounts.ts'
+import { parseMounts, RemotePaths } from '../../../kernel/mounts.ts'
 import { knownPrograms, type LibraryName, libraryAt, libraryDirectories } from './libraries.ts'
 
 /** A file of the host that programs may come to map at any time. */
@@ -36,11 +36,11 @@ export function standingFiles(
   return { stamp: now, files: [...found].map(([path, library]) => ({ path, library })) }
 }
 
-function farPaths(): FarPaths {
+function farPaths(): RemotePaths {
   try {
-    return new FarPaths(parseMounts(readFileSync('/proc/self/mountinfo'), '/'))
+    return new RemotePaths(parseMounts(readFileSync('/proc/self/mountinfo'), '/'))
   } catch {
-    return new FarPaths([]) // without a list of mounts none is known
+    return new RemotePaths([]) // without a list of mounts none is known
   }
 }
 

@@ -7,8 +7,8 @@ import type { Logger } from '../../../foundation/lib/logger.ts'
 import { small } from '../../../foundation/lib/small-tables.ts'
 import { Turn } from '../../../foundation/lib/turn.ts'
 import type { BpfObject } from '../../../kernel/bpf-object.ts'
-import { FarProcesses, Held } from '../../../kernel/far-processes.ts'
 import type { MapHandle } from '../../../kernel/native.ts'
+import { NoAnswerError, ProcessInspector } from '../../../kernel/process-inspector.ts'
 import { type Mapping, mappingsIn, programOf } from '../../../kernel/process-maps.ts'
 import { ownerOf } from '../../../kernel/process-owner.ts'
 import { type Candidate, examine, examinePath, Gone, type Plan } from './examine.ts'
@@ -90,7 +90,7 @@ export class TlsProbes {
   readonly #probed: ProbedFiles
   readonly #options: TlsProbesOptions
   readonly #procDir: string
-  readonly #processes: FarProcesses
+  readonly #processes: ProcessInspector
   readonly #deniedPids: MapHandle
   /** By device and inode. */
   readonly #targets = new Map<string, Target>()
@@ -119,7 +119,7 @@ export class TlsProbes {
     this.#procDir = options.procDir ?? '/proc'
     this.#deniedPids = object.map('tls_denied')
     const { log, programs, setAttached } = options
-    this.#processes = new FarProcesses({ log })
+    this.#processes = new ProcessInspector({ log })
     this.#probed = new ProbedFiles({ object, programs, log, setAttached, ownerOf: pid => this.#ownerOf(pid) })
   }
 
@@ -293,7 +293,7 @@ export class TlsProbes {
       list = await this.#processes.maps(this.#procDir, pid)
     } catch (error) {
       // It is gone, or is hidden from this process: of those that are, capabilities tell more than each of them.
-      return error instanceof Held ? undefined : []
+      return error instanceof NoAnswerError ? undefined : []
     } finally {
       this.#turn.begin() // others had the thread meanwhile
     }

@@ -4,8 +4,8 @@ import { closeSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { posix } from 'node:path'
 import { openForeign } from '../../../foundation/lib/foreign-file.ts'
 import { linearRegExp } from '../../../foundation/lib/linear-regexp.ts'
-import type { FarFiles } from '../../../kernel/far-files.ts'
-import type { FarPaths } from '../../../kernel/mounts.ts'
+import type { RemotePaths } from '../../../kernel/mounts.ts'
+import type { RemoteFiles } from '../../../kernel/remote-files.ts'
 
 export interface TextFile {
   readonly bytes: Buffer
@@ -24,7 +24,7 @@ export interface Access {
 /** Age, in milliseconds, from which each change of a file has a new modification time. */
 const settledMs = 1000
 
-const near: Access = {
+const local: Access = {
   list: async directory => readdirSync(directory).sort(),
   async read(path, mostBytes) {
     const { fd, stats: stat } = openForeign(posix.resolve(path))
@@ -43,7 +43,7 @@ const near: Access = {
 }
 
 /** Access to files that may hang; gives up at the signal. */
-export function farAway(files: FarFiles, signal: AbortSignal): Access {
+export function remoteAccess(files: RemoteFiles, signal: AbortSignal): Access {
   return {
     list: directory => untilAborted(files.list(posix.resolve(directory)), signal),
     read: (path, mostBytes) => untilAborted(files.read(posix.resolve(path), mostBytes), signal),
@@ -51,8 +51,8 @@ export function farAway(files: FarFiles, signal: AbortSignal): Access {
 }
 
 /** Access by the file system of each path. */
-export function nearOrFar(paths: FarPaths, far: () => Access): Access {
-  const of = (path: string) => (paths.has(path) ? far() : near)
+export function localOrRemote(paths: RemotePaths, remote: () => Access): Access {
+  const of = (path: string) => (paths.has(path) ? remote() : local)
   return {
     list: directory => of(directory).list(directory),
     read: (path, mostBytes) => of(path).read(path, mostBytes),

@@ -151,8 +151,8 @@ function devicesByUuid(mounts: MountTable, log: Logger): ReadonlyMap<string, rea
   const native = loadNative()
   if (native instanceof Unsupported) return found
   const asked = new Set<string>()
-  for (const { type, device, path, isFar } of mountsOf(mounts, log)) {
-    if (type !== 'btrfs' || isFar || asked.has(device)) continue
+  for (const { type, device, path, isRemote } of mountsOf(mounts, log)) {
+    if (type !== 'btrfs' || isRemote || asked.has(device)) continue
     try {
       const fd = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NONBLOCK)
       try {

@@ -5,11 +5,11 @@ import { readWith, treeOf } from '../../../../test/helpers/collector.ts'
 import type { Family, Readings } from '../../../foundation/model/collector.ts'
 import { isBranch, type Keys } from '../../../foundation/schema/tree.ts'
 import type { Collector, Env } from './collector.ts'
-import { beyond, collectors } from './index.ts'
+import { collectors, extraCollectors } from './index.ts'
 import { optionsFault } from './options-fault.ts'
 
 const original: readonly Collector<Keys>[] = collectors
-const units: readonly Collector<Keys>[] = [...original, ...beyond]
+const units: readonly Collector<Keys>[] = [...original, ...extraCollectors]
 
 /** What users of the exporter that is replaced have off unless they ask for it. */
 const offByDefault =

@@ -4,8 +4,8 @@ import { linearRegExp } from '../../../foundation/lib/linear-regexp.ts'
 import { list } from '../../../foundation/schema/collections.ts'
 import { duration, nameOrRegex, regex } from '../../../foundation/schema/kinds.ts'
 import { key } from '../../../foundation/schema/tree.ts'
-import { type FarError, FarFiles, type FileSystemStats } from '../../../kernel/far-files.ts'
 import { type Mount, MountTable } from '../../../kernel/mounts.ts'
+import { type FileSystemStats, type RemoteFileError, RemoteFiles } from '../../../kernel/remote-files.ts'
 import { collector, gauge, type Readings } from './collector.ts'
 
 const labels = ['device', 'device_error', 'fstype', 'mountpoint']
@@ -131,7 +131,7 @@ export const filesystem = collector({
       defaultPoints,
     )
     const table = new MountTable(host.proc, ['1/mountinfo', 'self/mountinfo'], host.root.root)
-    const far = new FarMounts(new FarFiles({ log }), options.mount_timeout)
+    const remote = new RemoteMounts(new RemoteFiles({ log }), options.mount_timeout)
     let mounts: readonly Mount[] | undefined
     let shown: readonly Shown[] = []
     return {
@@ -139,16 +139,16 @@ export const filesystem = collector({
         const now = table.read()
         if (now !== mounts) {
           shown = withoutRepeats(now.filter(mount => showsPoint(mount.point) && showsType(mount.type)))
-          far.choose(shown.filter(({ mount }) => mount.isFar))
+          remote.choose(shown.filter(({ mount }) => mount.isRemote))
           mounts = now
         }
-        await far.ask(signal)
+        await remote.ask(signal)
       },
       collect(readings) {
         for (const each of shown)
-          show(readings, each, each.mount.isFar ? far.answer(each.key) : local(each.mount.path))
+          show(readings, each, each.mount.isRemote ? remote.answer(each.key) : local(each.mount.path))
       },
-      close: () => far.close(),
+      close: () => remote.close(),
     }
   },
 })
@@ -244,7 +244,7 @@ function typePattern(item: string): string {
   return /^\/.+\/$/s.test(item) ? item.slice(1, -1) : item
 }
 
-interface FarMount {
+interface RemoteMount {
   readonly key: string
   readonly path: Buffer
   /** Whether a request is pending. */
@@ -256,17 +256,17 @@ interface FarMount {
 }
 
 /** Queries mounts that may hang: one request at a time for each, independent of the others. */
-class FarMounts {
-  readonly #files: FarFiles
+class RemoteMounts {
+  readonly #files: RemoteFiles
   readonly #timeoutMs: number
-  readonly #mounts = new Map<string, FarMount>()
+  readonly #mounts = new Map<string, RemoteMount>()
   /** Callbacks for each answer. */
   readonly #waiting = new Set<() => void>()
   /** Answers since this time are valid for this scrape. */
   #since = 0
   #lastEnd = 0
 
-  constructor(files: FarFiles, timeoutMs: number) {
+  constructor(files: RemoteFiles, timeoutMs: number) {
     this.#files = files
     this.#timeoutMs = timeoutMs
   }
@@ -306,10 +306,12 @@ class FarMounts {
   }
 
   /** Never rejects. */
-  async #ask(mount: FarMount): Promise<void> {
+  async #ask(mount: RemoteMount): Promise<void> {
     mount.owes = true
     const askedAt = performance.now()
-    mount.answer = await this.#files.statfs(mount.path, mount.key).catch((error: FarError) => error.message)
+    mount.answer = await this.#files
+      .statfs(mount.path, mount.key)
+      .catch((error: RemoteFileError) => error.message)
     mount.answeredAt = performance.now()
     mount.tookMs = mount.answeredAt - askedAt
     mount.owes = false
@@ -317,7 +319,7 @@ class FarMounts {
   }
 
   /** Resolves when no request is pending, after a time, or at the signal. Leaves no callback behind. */
-  async #answers(mounts: readonly FarMount[], ms: number, signal: AbortSignal): Promise<void> {
+  async #answers(mounts: readonly RemoteMount[], ms: number, signal: AbortSignal): Promise<void> {
     if (mounts.length === 0 || signal.aborted) return
     let end = () => {}
     const over = new Promise<void>(resolve => {

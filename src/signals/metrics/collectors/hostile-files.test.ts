@@ -23,13 +23,13 @@ import { parseExposition } from '../../../foundation/lib/exposition-text.ts'
 import type { Tree } from '../../../foundation/model/host.ts'
 import type { Keys } from '../../../foundation/schema/tree.ts'
 import type { Collector, Env } from './collector.ts'
-import { beyond, collectors } from './index.ts'
+import { collectors, extraCollectors } from './index.ts'
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), 'svc-hostile-')))
 cpSync(hostTree, root, { recursive: true, verbatimSymlinks: true })
 after(() => rmSync(root, { recursive: true, force: true }))
 
-const units: readonly Collector<Keys>[] = [...collectors, ...beyond]
+const units: readonly Collector<Keys>[] = [...collectors, ...extraCollectors]
 
 /** What stands for a word: numbers that are none or too large, bytes that are no text, nothing. */
 const words = [

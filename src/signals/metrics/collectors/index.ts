@@ -164,4 +164,4 @@ export const collectors = [
 ] as const
 
 /** Collectors of svc that the replaced exporter does not have, with `ebpf_enhanced`. */
-export const beyond = [cgroup_usage, ebpf] as const
+export const extraCollectors = [cgroup_usage, ebpf] as const

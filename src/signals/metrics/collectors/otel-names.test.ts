@@ -8,7 +8,7 @@ import type { Family, OtelName, Readings } from '../../../foundation/model/colle
 import type { Keys } from '../../../foundation/schema/tree.ts'
 import { HostFiles } from '../../../kernel/host.ts'
 import type { Collector } from './collector.ts'
-import { beyond, collectors } from './index.ts'
+import { collectors, extraCollectors } from './index.ts'
 
 /** A metric of the semantic conventions. */
 interface Convention {
@@ -91,7 +91,7 @@ const alternatives: Readonly<Record<string, string>> = {
 
 type Mapped = Family & { readonly otel: OtelName }
 
-const units: readonly Collector<Keys>[] = [...collectors, ...beyond] as never
+const units: readonly Collector<Keys>[] = [...collectors, ...extraCollectors] as never
 
 /** What the collectors below read, with everything that has a name there. */
 const files: Readonly<Record<string, string>> = {

@@ -2,7 +2,7 @@ import { closeSync, constants, existsSync, openSync, readdirSync, readSync } fro
 import { posix } from 'node:path'
 import { path } from '../../../foundation/schema/kinds.ts'
 import { key } from '../../../foundation/schema/tree.ts'
-import { FarPaths, MountTable } from '../../../kernel/mounts.ts'
+import { MountTable, RemotePaths } from '../../../kernel/mounts.ts'
 import { collector, gauge } from './collector.ts'
 
 const labels = ['service', 'supervisor']
@@ -44,11 +44,11 @@ export const runit = collector({
     const table = new MountTable(host.proc, ['self/mountinfo'], '/')
     return {
       collect(readings) {
-        const far = new FarPaths(table.readIfThere())
-        for (const service of servicesIn(servicedir, far)) {
+        const remote = new RemotePaths(table.readIfThere())
+        for (const service of servicesIn(servicedir, remote)) {
           const directory = posix.join(servicedir, service)
           try {
-            if (far.has(posix.join(directory, 'supervise/status')))
+            if (remote.has(posix.join(directory, 'supervise/status')))
               throw new Error('on a file system that may hang')
             readStatus(posix.join(directory, 'supervise/status'), status)
           } catch (error) {
@@ -68,9 +68,9 @@ export const runit = collector({
   },
 })
 
-function servicesIn(directory: string, far: FarPaths): readonly string[] {
+function servicesIn(directory: string, remote: RemotePaths): readonly string[] {
   try {
-    if (far.has(directory)) throw new Error(`${directory} is on a file system that may hang`)
+    if (remote.has(directory)) throw new Error(`${directory} is on a file system that may hang`)
     return readdirSync(directory).sort()
   } catch (error) {
     throw new Error('cannot read the services of runit', { cause: error })

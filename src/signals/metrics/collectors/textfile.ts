@@ -5,9 +5,9 @@ import { type Family, family } from '../../../foundation/model/collector.ts'
 import { list } from '../../../foundation/schema/collections.ts'
 import { boolean, path } from '../../../foundation/schema/kinds.ts'
 import { type Kind, key } from '../../../foundation/schema/tree.ts'
-import { FarFiles } from '../../../kernel/far-files.ts'
-import { FarPaths, MountTable } from '../../../kernel/mounts.ts'
-import { type Access, expand, farAway, nearOrFar } from './_text-files.ts'
+import { MountTable, RemotePaths } from '../../../kernel/mounts.ts'
+import { RemoteFiles } from '../../../kernel/remote-files.ts'
+import { type Access, expand, localOrRemote, remoteAccess } from './_text-files.ts'
 import { collector, gauge, type Readings } from './collector.ts'
 
 const scrapeError = gauge(
@@ -67,7 +67,7 @@ export const textfile = collector({
   asOriginal: { directory: [], require_directory: true },
   start({ directory: patterns, require_directory: required }, { host, log }) {
     const table = new MountTable(host.proc, ['self/mountinfo'], '/')
-    const far = new FarFiles({ log })
+    const remote = new RemoteFiles({ log })
     const known = new Map<string, Family>()
     let cached: ReadonlyMap<string, ReadFile> = new Map()
     let faults = new Map<string, string>()
@@ -75,10 +75,10 @@ export const textfile = collector({
 
     async function readAll(signal: AbortSignal): Promise<Found> {
       const round = new Round()
-      const paths = new FarPaths(patterns.length > 0 ? table.readIfThere() : [])
+      const paths = new RemotePaths(patterns.length > 0 ? table.readIfThere() : [])
       let distant: Access | undefined
-      const access = nearOrFar(paths, () => {
-        distant ??= farAway(far, AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]))
+      const access = localOrRemote(paths, () => {
+        distant ??= remoteAccess(remote, AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]))
         return distant
       })
       for (const pattern of patterns)
@@ -104,7 +104,7 @@ export const textfile = collector({
         for (const { path, mtimeSeconds } of found.files) readings.set(mtime, mtimeSeconds, path)
         readings.set(scrapeError, found.failed ? 1 : 0)
       },
-      close: () => far.close(),
+      close: () => remote.close(),
     }
   },
 })

@@ -15,8 +15,8 @@ export const amqp: ProtocolUnit = {
   title: 'AMQP',
   summary: 'AMQP 0-9-1 (RabbitMQ): published, received and processed messages.',
   key: 'amqp',
-  sign: 'preface',
-  party: 'broker',
+  confidence: 'preface',
+  peerKind: 'broker',
   create: () => new Amqp(),
 }
 

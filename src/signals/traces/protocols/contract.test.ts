@@ -92,7 +92,7 @@ for (const unit of protocols) {
     )
     const made = unit.create({ route: () => '' })
     assert.equal(made.name, unit.name)
-    const isWhole = unit.sign === undefined || unit.counted === true
+    const isWhole = unit.confidence === undefined || unit.counted === true
     assert.equal(made.fillCall !== undefined, isWhole, 'whether the kernel side frames or counts it')
     assert.ok((svcProtocol as readonly string[]).includes(unit.name), 'the kernel side does not know it')
   })
@@ -129,7 +129,7 @@ for (const unit of protocols) {
   })
 }
 
-for (const unit of protocols.filter(each => each.sign === undefined)) {
+for (const unit of protocols.filter(each => each.confidence === undefined)) {
   const create = () => unit.create({ route: (_operation, path) => path })
 
   test(`${unit.name}: it recognises at least one message of this test`, () => {

@@ -17,8 +17,8 @@ export const dns: ProtocolUnit = {
   title: 'DNS',
   summary: 'DNS lookups.',
   key: 'dns',
-  sign: 'port',
-  party: 'resolver',
+  confidence: 'port',
+  peerKind: 'resolver',
   create: () => new Dns(),
 }
 

@@ -12,7 +12,7 @@ export const http2: ProtocolUnit = {
   title: 'gRPC and HTTP/2',
   summary: 'HTTP/2 requests and gRPC calls.',
   key: 'grpc',
-  sign: 'preface',
+  confidence: 'preface',
   create: options => new Http2(options),
 }
 

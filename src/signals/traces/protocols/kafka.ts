@@ -45,8 +45,8 @@ export const kafka: ProtocolUnit = {
   title: 'Kafka',
   summary: 'Kafka requests that send and fetch records.',
   key: 'kafka',
-  sign: 'numbers',
-  party: 'broker',
+  confidence: 'numbers',
+  peerKind: 'broker',
   create: () => new Kafka(),
 }
 

@@ -19,9 +19,9 @@ export const memcached: ProtocolUnit = {
   title: 'memcached',
   summary: 'Commands to memcached.',
   key: 'memcached',
-  sign: 'command',
+  confidence: 'command',
   counted: true,
-  party: 'store',
+  peerKind: 'store',
   create: () => new Memcached(),
 }
 

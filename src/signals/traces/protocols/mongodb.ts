@@ -27,8 +27,8 @@ export const mongodb: ProtocolUnit = {
   title: 'MongoDB',
   summary: 'MongoDB commands and their replies.',
   key: 'mongodb',
-  sign: 'message',
-  party: 'store',
+  confidence: 'message',
+  peerKind: 'store',
   create: () => new Mongodb(),
 }
 

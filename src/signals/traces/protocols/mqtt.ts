@@ -14,8 +14,8 @@ export const mqtt: ProtocolUnit = {
   title: 'MQTT',
   summary: 'MQTT 3.1, 3.1.1 and 5: published and processed messages.',
   key: 'mqtt',
-  sign: 'numbers',
-  party: 'broker',
+  confidence: 'numbers',
+  peerKind: 'broker',
   create: () => new Mqtt(),
 }
 

@@ -17,9 +17,9 @@ export const mysql: ProtocolUnit = {
   title: 'MySQL',
   summary: 'MySQL and MariaDB queries and prepared statements of clients.',
   key: 'sql',
-  sign: 'message',
+  confidence: 'message',
   counted: true,
-  party: 'store',
+  peerKind: 'store',
   create: () => new Mysql(),
 }
 

@@ -16,8 +16,8 @@ export const nats: ProtocolUnit = {
   title: 'NATS',
   summary: 'NATS and JetStream: published and processed messages, requests and replies.',
   key: 'nats',
-  sign: 'preface',
-  party: 'broker',
+  confidence: 'preface',
+  peerKind: 'broker',
   create: () => new Nats(),
 }
 

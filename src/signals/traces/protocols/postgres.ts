@@ -16,9 +16,9 @@ export const postgres: ProtocolUnit = {
   title: 'PostgreSQL',
   summary: 'PostgreSQL queries of clients: simple, extended, pipelined and COPY.',
   key: 'sql',
-  sign: 'message',
+  confidence: 'message',
   counted: true,
-  party: 'store',
+  peerKind: 'store',
   create: () => new Postgres(),
 }
 

@@ -17,9 +17,9 @@ export const redis: ProtocolUnit = {
   title: 'Redis',
   summary: 'Commands to Redis.',
   key: 'redis',
-  sign: 'command',
+  confidence: 'command',
   counted: true,
-  party: 'store',
+  peerKind: 'store',
   create: () => new Redis(),
 }
 

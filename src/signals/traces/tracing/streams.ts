@@ -404,7 +404,7 @@ class Stream extends Tenant implements StreamConnection {
     operation.sequence = flow.sequence
     operation.tid = this.#tid
     operation.blocking = this.#blocking
-    operation.place = undefined
+    operation.traceRequest = undefined
     operation.id = 0
     operation.mark = 0
     return operation

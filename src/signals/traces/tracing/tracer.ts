@@ -95,7 +95,7 @@ export class Tracer {
     const request = this.#enter(operation)
     if (!operation.connection.fromBytes) return
     request.owner = operation
-    operation.place = request
+    operation.traceRequest = request
   }
 
   /** Whether `linkOf` is going to be asked; off at first. */
@@ -181,7 +181,7 @@ export class Tracer {
       return
     }
     this.#fillSpan(operation, pressure >= briefPressure ? briefLength : Number.POSITIVE_INFINITY)
-    this.#place(operation, request, resource, nowMs)
+    this.#joinTrace(operation, request, resource, nowMs)
   }
 
   /** It is given back without an end that could be reported: it has no span. */
@@ -254,8 +254,8 @@ export class Tracer {
   /** Its place in a trace, once; undefined where its beginning was not reported, or has been forgotten. */
   #requestOf(operation: Operation): Request | undefined {
     if (!operation.connection.fromBytes) return this.#contexts.find(this.#key(operation))
-    const request = operation.place as Request | undefined
-    operation.place = undefined
+    const request = operation.traceRequest as Request | undefined
+    operation.traceRequest = undefined
     // One that was forgotten may be another operation's now.
     return request?.owner === operation ? request : undefined
   }
@@ -289,7 +289,7 @@ export class Tracer {
     }
   }
 
-  #place(operation: Operation, request: Request, resource: Resource, nowMs: number): void {
+  #joinTrace(operation: Operation, request: Request, resource: Resource, nowMs: number): void {
     const span = this.#span
     const contexts = this.#contexts
     const { local, server } = request

@@ -10,7 +10,7 @@ import type {
   pipelineLine,
   tapLine,
   tryDocument,
-} from './inside-shapes.ts'
+} from './agent-documents.ts'
 import type {
   flameDocument,
   logsLine,
@@ -22,7 +22,7 @@ import type {
   serviceLine,
   traceDocument,
   tracesLine,
-} from './look-shapes.ts'
+} from './host-documents.ts'
 
 export type OverviewLine = Of<typeof overviewLine>
 export type MapLine = Of<typeof mapLine>

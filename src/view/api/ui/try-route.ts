@@ -4,7 +4,7 @@ import { nearest } from '../../../foundation/lib/nearest.ts'
 import { type Answer, failure, json } from '../answer.ts'
 import type { ApiRequest, Operation } from '../operation.ts'
 import { errorDocument } from '../schemas.ts'
-import { tryBody, tryDocument } from './inside-shapes.ts'
+import { tryBody, tryDocument } from './agent-documents.ts'
 import type { SignalName, TryQuery, UiSource } from './source.ts'
 
 const path = '/ui/api/try'

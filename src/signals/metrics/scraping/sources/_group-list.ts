@@ -1,6 +1,6 @@
 import { isObject } from '../../../../foundation/lib/json-fields.ts'
 import type { TargetGroup } from '../scrape-job.ts'
-import { maxTargets } from './_told-groups.ts'
+import { maxTargets } from './_target-group-publisher.ts'
 
 const maxGroups = 100_000
 const maxLabels = 1_000

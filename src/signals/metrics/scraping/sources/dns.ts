@@ -4,7 +4,7 @@ import { readSmallFile } from '../../../../foundation/lib/small-file.ts'
 import type { TargetGroup } from '../scrape-job.ts'
 import type { SettingsOf, SourceKind, SourceOptions, TargetSource, TargetSourceState } from '../source.ts'
 import { refresh } from './_refresh.ts'
-import { ToldGroups } from './_told-groups.ts'
+import { TargetGroupPublisher } from './_target-group-publisher.ts'
 
 type RecordType = SettingsOf<'dns'>['type']
 
@@ -63,14 +63,14 @@ export interface DnsTargetsOptions extends SourceOptions {
 export class DnsTargets implements TargetSource {
   readonly #settings: SettingsOf<'dns'>
   readonly #options: DnsTargetsOptions
-  readonly #told: ToldGroups
+  readonly #told: TargetGroupPublisher
   readonly #stopping = new AbortController()
   #resolver: Resolver | undefined
 
   constructor(settings: SettingsOf<'dns'>, options: DnsTargetsOptions) {
     this.#settings = settings
     this.#options = options
-    this.#told = new ToldGroups('dns', options)
+    this.#told = new TargetGroupPublisher('dns', options)
   }
 
   get state(): TargetSourceState {

@@ -15,7 +15,7 @@ import type { SettingsOf, SourceKind, SourceOptions, TargetSource, TargetSourceS
 import { jsonElements } from './_json-list.ts'
 import { labelPart } from './_labels.ts'
 import { refresh } from './_refresh.ts'
-import { ToldGroups } from './_told-groups.ts'
+import { TargetGroupPublisher } from './_target-group-publisher.ts'
 
 const listMs = 30_000
 const maxListBytes = 16 * 1024 * 1024
@@ -33,13 +33,13 @@ type Labels = Map<string, string>
  */
 class DockerTargets implements TargetSource {
   readonly #settings: SettingsOf<'docker'>
-  readonly #told: ToldGroups
+  readonly #told: TargetGroupPublisher
   readonly #stopping = new AbortController()
   #client: EngineClient | undefined
 
   constructor(settings: SettingsOf<'docker'>, options: SourceOptions) {
     this.#settings = settings
-    this.#told = new ToldGroups('docker', options)
+    this.#told = new TargetGroupPublisher('docker', options)
   }
 
   get state(): TargetSourceState {

@@ -7,7 +7,7 @@ import type { TargetGroup } from '../scrape-job.ts'
 import type { SettingsOf, SourceKind, SourceOptions, TargetSource, TargetSourceState } from '../source.ts'
 import { readGroup } from './_group-list.ts'
 import { jsonElements } from './_json-list.ts'
-import { ToldGroups } from './_told-groups.ts'
+import { TargetGroupPublisher } from './_target-group-publisher.ts'
 import { yamlElements } from './_yaml-list.ts'
 
 const maxFileBytes = 16 * 1024 * 1024
@@ -22,7 +22,7 @@ const settleMs = 50
  */
 class FileTargets implements TargetSource {
   readonly #settings: SettingsOf<'file'>
-  readonly #told: ToldGroups
+  readonly #told: TargetGroupPublisher
   readonly #patterns: readonly { readonly path: string; readonly name: RegExp | undefined }[]
   /** What tells the state of a file that was read from another; '' where it could not be read. */
   readonly #stamps = new Map<string, string>()
@@ -38,7 +38,7 @@ class FileTargets implements TargetSource {
 
   constructor(settings: SettingsOf<'file'>, options: SourceOptions) {
     this.#settings = settings
-    this.#told = new ToldGroups('file', options)
+    this.#told = new TargetGroupPublisher('file', options)
     this.#patterns = settings.patterns.map(pattern => {
       const path = resolve(pattern)
       return { path, name: basename(path).includes('*') ? nameFilter(basename(path)) : undefined }

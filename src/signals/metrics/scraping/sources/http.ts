@@ -6,7 +6,7 @@ import type { SettingsOf, SourceKind, SourceOptions, TargetSource, TargetSourceS
 import { readGroup } from './_group-list.ts'
 import { jsonElements } from './_json-list.ts'
 import { refresh } from './_refresh.ts'
-import { ToldGroups } from './_told-groups.ts'
+import { TargetGroupPublisher } from './_target-group-publisher.ts'
 
 const maxTimeoutMs = 30_000
 const maxBytes = 16 * 1024 * 1024
@@ -27,14 +27,14 @@ const jsonType = /^application\/json(?:;\s*charset=(?:"utf-8"|utf-8))?$/i
  */
 class HttpTargets implements TargetSource {
   readonly #settings: SettingsOf<'http'>
-  readonly #told: ToldGroups
+  readonly #told: TargetGroupPublisher
   readonly #stopping = new AbortController()
   /** By URL: a client keeps its connection, and what it learned of its server. */
   readonly #clients = new Map<string, TargetClient>()
 
   constructor(settings: SettingsOf<'http'>, options: SourceOptions) {
     this.#settings = settings
-    this.#told = new ToldGroups('http', options)
+    this.#told = new TargetGroupPublisher('http', options)
     // Requests that run listen to it, those of a target allocator at the same time.
     setMaxListeners(0, this.#stopping.signal)
   }

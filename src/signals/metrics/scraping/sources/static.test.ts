@@ -4,7 +4,7 @@ import { until } from '../../../../../test/helpers/program.ts'
 import { ToldTargets } from '../../../../../test/helpers/told-targets.ts'
 import { createLogger } from '../../../../foundation/lib/logger.ts'
 import type { TargetGroup } from '../scrape-job.ts'
-import { ToldGroups } from './_told-groups.ts'
+import { TargetGroupPublisher } from './_target-group-publisher.ts'
 import { openSource } from './index.ts'
 
 function group(source: string, ...addresses: string[]): TargetGroup {
@@ -35,7 +35,7 @@ test('what is written is told as it is, not before the start and not after the s
 
 test('changes are told together, and what stays the same stays the same object', async t => {
   const noted = new ToldTargets()
-  const told = new ToldGroups('test', noted.options)
+  const told = new TargetGroupPublisher('test', noted.options)
   t.after(() => told.close())
   for (let i = 0; i < 100; i++) told.put('a', [group('a', `a:${i}`)])
   told.put('b', [group('b', 'b:1'), group('b', 'b:2')])
@@ -57,7 +57,7 @@ test('changes are told together, and what stays the same stays the same object',
 test('a fault is warned of once, and shown until it is away', async t => {
   const logged: string[] = []
   const log = createLogger({ level: 'warn', format: 'json', write: line => logged.push(line) })
-  const told = new ToldGroups('test', { log, onGroups: () => undefined, now: () => 1234 })
+  const told = new TargetGroupPublisher('test', { log, onGroups: () => undefined, now: () => 1234 })
   t.after(() => told.close())
   for (let i = 0; i < 5; i++) told.report('a', { reason: 'it broke', hint: 'fix it' })
   assert.equal(logged.length, 1)

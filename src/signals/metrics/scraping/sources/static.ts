@@ -1,11 +1,11 @@
 import type { SourceKind } from '../source.ts'
-import { ToldGroups } from './_told-groups.ts'
+import { TargetGroupPublisher } from './_target-group-publisher.ts'
 
 /** Targets as they are written in the configuration (`static_configs`, `targets`). */
 export const staticSource: SourceKind<'static'> = {
   kind: 'static',
   open({ groups }, options) {
-    const told = new ToldGroups('static', options)
+    const told = new TargetGroupPublisher('static', options)
     return {
       start() {
         told.put('', groups)

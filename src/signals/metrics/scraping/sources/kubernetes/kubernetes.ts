@@ -14,7 +14,7 @@ import {
 import { ResourceWatch } from '../../../../../identity/discovery/kubernetes/resource-watch.ts'
 import { type Timing, usualTiming } from '../../../../../identity/discovery/kubernetes/timing.ts'
 import type { SettingsOf, SourceKind, SourceOptions, TargetSource, TargetSourceState } from '../../source.ts'
-import { type SourceFault, ToldGroups } from '../_told-groups.ts'
+import { type SourceFault, TargetGroupPublisher } from '../_target-group-publisher.ts'
 import { endpointSliceRole } from './endpoint-slice.ts'
 import { endpointsRole } from './endpoints.ts'
 import { ingressRole } from './ingress.ts'
@@ -67,7 +67,7 @@ export class KubernetesTargets implements TargetSource {
   readonly #options: KubernetesTargetsOptions
   readonly #timing: Timing
   readonly #role: Role
-  readonly #told: ToldGroups
+  readonly #told: TargetGroupPublisher
   readonly #meta = new MetaLabels()
   readonly #stopping = new AbortController()
   readonly #groups: ObjectTable<WatchedGroup>
@@ -94,7 +94,7 @@ export class KubernetesTargets implements TargetSource {
     setMaxListeners(0, this.#stopping.signal)
     this.#timing = { ...usualTiming, ...options.timing }
     this.#role = roles[settings.role]
-    this.#told = new ToldGroups('kubernetes', options)
+    this.#told = new TargetGroupPublisher('kubernetes', options)
     const meta = this.#meta
     const role = this.#role
     const withNode = role.hasNode && settings.attachNodeMetadata

@@ -19,8 +19,8 @@ import { withoutBindfs } from '../../../test/helpers/host-needs.ts'
 import { Following } from '../../../test/helpers/log-following.ts'
 import { until } from '../../../test/helpers/program.ts'
 import { silentLogger } from '../../../test/helpers/silent-logger.ts'
-import { FarFiles } from '../../kernel/far-files.ts'
-import { FarLogs } from './far-logs.ts'
+import { RemoteFiles } from '../../kernel/remote-files.ts'
+import { RemoteLogs } from './remote-logs.ts'
 
 /** A follower that waits for a file system would keep this test from ever making it answer. */
 function guard(t: TestContext, { servers }: Bindfs): void {
@@ -76,7 +76,7 @@ test('logs on a file system that does not answer hold up no others, and are read
 })
 
 test('what users mounted, and what links of /proc lead to, is never touched', async t => {
-  const files = new FarFiles({ log: silentLogger })
+  const files = new RemoteFiles({ log: silentLogger })
   const directory = mkdtempSync(join(tmpdir(), 'svc-far-logs-'))
   t.after(() => {
     files.close()
@@ -93,7 +93,7 @@ test('what users mounted, and what links of /proc lead to, is never touched', as
     `${own}${[served(join(directory, 'theirs'), 4242), served(join(directory, 'roots'), 0), served(join(directory, 'users.log'), 4242)].join('\n')}\n`,
   )
   symlinkSync('/proc/1/root/tmp', join(directory, 'through'))
-  const far = new FarLogs(files, list)
+  const far = new RemoteLogs(files, list)
   far.begin()
   const check = (name: string, want: boolean) => assert.equal(far.isHeld(join(directory, name)), want, name)
   const checkBeside = (name: string, want: boolean) =>

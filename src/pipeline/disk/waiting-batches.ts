@@ -1,7 +1,7 @@
 import type { Entry } from '../batch-queue.ts'
 
 /** Waiting batches, ordered by number. Removal near the front and insertion at the end are cheap. */
-export class Lineup<E extends Entry> {
+export class WaitingBatches<E extends Entry> {
   /** Entries from `#head` on; the slots before are empty, so that no body is retained. */
   #entries: (E | undefined)[] = []
   #head = 0

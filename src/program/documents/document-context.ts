@@ -6,7 +6,7 @@ import type { Subsystems } from '../subsystems/by-name.ts'
 import type { MetricRecorder } from './metric-recorder.ts'
 import type { ShownText } from './shown-text.ts'
 
-export interface UiParts extends Subsystems {
+export interface DocumentContext extends Subsystems {
   /** The agent's own metrics. */
   readonly registry: Registry
   readonly window: LiveWindow

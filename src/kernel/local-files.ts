@@ -1,5 +1,5 @@
 import type { Tree } from '../foundation/model/host.ts'
-import { FarPaths, type MountTable } from './mounts.ts'
+import { type MountTable, RemotePaths } from './mounts.ts'
 
 /** Mounts and links may be of this age. */
 const freshMs = 1000
@@ -9,11 +9,11 @@ const freshMs = 1000
  * systems in it, and what links to one. What is there is absent, or an error that says so. The tree's own file system is
  * read whatever it is, as a host without it is at a stop anyway.
  */
-export class NearTree implements Tree {
+export class LocalFiles implements Tree {
   readonly root: string
   readonly #tree: Tree
   readonly #table: MountTable
-  #far = new FarPaths([])
+  #remote = new RemotePaths([])
   #readAt = Number.NEGATIVE_INFINITY
 
   /** `table`: mounts of this process. */
@@ -28,54 +28,54 @@ export class NearTree implements Tree {
   }
 
   text(path: string): string {
-    this.#refuseFar(path)
+    this.#refuseRemote(path)
     return this.#tree.text(path)
   }
 
   find(path: string): string | undefined {
-    return this.#isFar(path) ? undefined : this.#tree.find(path)
+    return this.#isRemote(path) ? undefined : this.#tree.find(path)
   }
 
   number(path: string): number | undefined {
-    return this.#isFar(path) ? undefined : this.#tree.number(path)
+    return this.#isRemote(path) ? undefined : this.#tree.number(path)
   }
 
   bytes(path: string): Buffer {
-    this.#refuseFar(path)
+    this.#refuseRemote(path)
     return this.#tree.bytes(path)
   }
 
   list(path: string): readonly string[] {
-    return this.#isFar(path) ? [] : this.#tree.list(path)
+    return this.#isRemote(path) ? [] : this.#tree.list(path)
   }
 
   directories(path: string): readonly string[] {
-    return this.#isFar(path) ? [] : this.#tree.directories(path)
+    return this.#isRemote(path) ? [] : this.#tree.directories(path)
   }
 
   link(path: string): string | undefined {
-    return this.#isFar(path) ? undefined : this.#tree.link(path)
+    return this.#isRemote(path) ? undefined : this.#tree.link(path)
   }
 
   real(path: string): string | undefined {
-    return this.#isFar(path) ? undefined : this.#tree.real(path)
+    return this.#isRemote(path) ? undefined : this.#tree.real(path)
   }
 
   exists(path: string): boolean {
-    return !this.#isFar(path) && this.#tree.exists(path)
+    return !this.#isRemote(path) && this.#tree.exists(path)
   }
 
-  #refuseFar(path: string): void {
-    if (this.#isFar(path))
+  #refuseRemote(path: string): void {
+    if (this.#isRemote(path))
       throw new Error(`cannot read ${this.at(path)}: it is on a file system that may hang`)
   }
 
-  #isFar(path: string): boolean {
+  #isRemote(path: string): boolean {
     const now = performance.now()
     if (now - this.#readAt >= freshMs) {
       this.#readAt = now
-      this.#far = new FarPaths(this.#table.readIfThere(), this.root)
+      this.#remote = new RemotePaths(this.#table.readIfThere(), this.root)
     }
-    return this.#far.has(this.at(path))
+    return this.#remote.has(this.at(path))
   }
 }

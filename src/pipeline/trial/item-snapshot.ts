@@ -6,7 +6,7 @@ import type { Profile } from '../../foundation/model/profile.ts'
 import { Span } from '../../foundation/model/span.ts'
 
 /** What can change in an item, key by key. Attributes have `attributes.` before their name. */
-export type Portrait = ReadonlyMap<string, AttributeValue>
+export type ItemSnapshot = ReadonlyMap<string, AttributeValue>
 
 export interface Change {
   readonly key: string
@@ -17,7 +17,7 @@ export interface Change {
 }
 
 /** What differs, in the order of the first, new keys last. */
-export function changesBetween(before: Portrait, after: Portrait): Change[] {
+export function changesBetween(before: ItemSnapshot, after: ItemSnapshot): Change[] {
   const changes: Change[] = []
   for (const [key, value] of before)
     if (!isDeepStrictEqual(after.get(key), value)) changes.push({ key, before: value, after: after.get(key) })
@@ -27,40 +27,40 @@ export function changesBetween(before: Portrait, after: Portrait): Change[] {
 }
 
 /** A span, a log record or a profile as it is now. */
-export function portraitOf(item: Span | LogRecord | Profile): Portrait {
-  const portrait = new Map<string, AttributeValue>()
-  if (item instanceof Span) drawSpan(item, portrait)
-  else if (item instanceof LogRecord) drawLogRecord(item, portrait)
+export function snapshotOf(item: Span | LogRecord | Profile): ItemSnapshot {
+  const snapshot = new Map<string, AttributeValue>()
+  if (item instanceof Span) addSpan(item, snapshot)
+  else if (item instanceof LogRecord) addLogRecord(item, snapshot)
   else
     for (const [i, sample] of item.samples.entries())
-      drawAttributes(sample.attributes, `samples[${i}].attributes.`, portrait)
-  return portrait
+      addAttributes(sample.attributes, `samples[${i}].attributes.`, snapshot)
+  return snapshot
 }
 
-export function attributesPortrait(attributes: Attributes): Portrait {
-  const portrait = new Map<string, AttributeValue>()
-  drawAttributes(attributes, 'attributes.', portrait)
-  return portrait
+export function attributesSnapshot(attributes: Attributes): ItemSnapshot {
+  const snapshot = new Map<string, AttributeValue>()
+  addAttributes(attributes, 'attributes.', snapshot)
+  return snapshot
 }
 
-function drawSpan(span: Span, to: Map<string, AttributeValue>): void {
+function addSpan(span: Span, to: Map<string, AttributeValue>): void {
   to.set('name', span.name)
   to.set('kind', span.kind)
   to.set('status', span.status)
   to.set('status message', span.statusMessage)
   to.set('trace state', span.traceState)
-  drawAttributes(span.attributes, 'attributes.', to)
+  addAttributes(span.attributes, 'attributes.', to)
 }
 
-function drawLogRecord(record: LogRecord, to: Map<string, AttributeValue>): void {
+function addLogRecord(record: LogRecord, to: Map<string, AttributeValue>): void {
   to.set('body', record.body)
   to.set('severity', record.severity)
   to.set('severity text', record.severityText)
   to.set('event name', record.eventName)
-  drawAttributes(record.attributes, 'attributes.', to)
+  addAttributes(record.attributes, 'attributes.', to)
 }
 
-function drawAttributes(
+function addAttributes(
   { keys, values, size }: Attributes,
   prefix: string,
   to: Map<string, AttributeValue>,

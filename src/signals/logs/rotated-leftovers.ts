@@ -8,14 +8,14 @@ import type { LogPositions } from './log-positions.ts'
 import { byAge, type Sibling, siblings, tickMs } from './rotation.ts'
 import type { SourceFiles } from './source-files.ts'
 
-export interface RemainsOptions {
+export interface RotatedLeftoversOptions {
   readonly positions: LogPositions
   readonly sourceFiles: SourceFiles
   readonly isHeld: HoldsPath
 }
 
 /** The last file at the path of a log. */
-export interface Remains {
+export interface RotatedLeftover {
   /** File, with the path of its log. */
   readonly file: FoundFile
   readonly source: LogSource
@@ -26,10 +26,10 @@ export interface Remains {
 /**
  * Logs that were rotated away while svc was not running, without a new file: no pattern matches their rotated files.
  */
-export async function remains(options: RemainsOptions): Promise<Remains[]> {
+export async function rotatedLeftovers(options: RotatedLeftoversOptions): Promise<RotatedLeftover[]> {
   const { positions, sourceFiles, isHeld } = options
   const turn = new Turn(1)
-  const found: Remains[] = []
+  const found: RotatedLeftover[] = []
   for (const path of positions.paths()) {
     await turn.rest()
     const source = isHeld(path) ? undefined : sourceFiles.sourceOf(path)
@@ -45,7 +45,7 @@ export async function remains(options: RemainsOptions): Promise<Remains[]> {
 
 async function lastOf(
   path: string,
-  { positions, isHeld }: RemainsOptions,
+  { positions, isHeld }: RotatedLeftoversOptions,
   turn: Turn,
 ): Promise<Sibling | undefined> {
   const sinceMs = positions.ofPath(path).at(-1)?.currentMs ?? Number.POSITIVE_INFINITY

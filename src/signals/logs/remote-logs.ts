@@ -3,15 +3,15 @@
 
 import { readFileSync } from 'node:fs'
 import { within } from '../../foundation/lib/within.ts'
-import type { FarFiles } from '../../kernel/far-files.ts'
-import { FarPaths, type Mount, parseMounts } from '../../kernel/mounts.ts'
+import { type Mount, parseMounts, RemotePaths } from '../../kernel/mounts.ts'
+import type { RemoteFiles } from '../../kernel/remote-files.ts'
 
 /** Maximum wait of a reading round for responses, in milliseconds; a mount without one counts as working until then. */
 const patienceMs = 250
 /** Maximum paths whose mount is remembered during a scan. */
 const mostPaths = 20_000
 
-interface FarMount {
+interface RemoteMount {
   readonly mount: Mount
   hasAnswered: boolean
   /** Whether it did not respond in time. */
@@ -19,22 +19,22 @@ interface FarMount {
   answer: Promise<void> | undefined
 }
 
-export class FarLogs {
-  readonly #files: FarFiles
+export class RemoteLogs {
+  readonly #files: RemoteFiles
   readonly #mountinfo: string
   #bytes = Buffer.alloc(0)
-  #paths = new FarPaths([])
+  #paths = new RemotePaths([])
   /** File names of mount points that may hang: any user may mount (FUSE) on a file of their own. */
   #names = new Set<string>()
   readonly #points = new Map<string, string | undefined>()
   /** Mounts by mount point; those with logs are probed. */
   #mounts = new Map<string, Mount>()
-  readonly #used = new Map<string, FarMount>()
+  readonly #used = new Map<string, RemoteMount>()
   /** Mount points whose logs were not accessed, in this scan and in the one before. */
   #held = new Set<string>()
   #heldBefore = new Set<string>()
 
-  constructor(files: FarFiles, mountinfo = '/proc/self/mountinfo') {
+  constructor(files: RemoteFiles, mountinfo = '/proc/self/mountinfo') {
     this.#files = files
     this.#mountinfo = mountinfo
   }
@@ -53,13 +53,13 @@ export class FarLogs {
     this.#points.clear()
     const mounts = [...this.#mounts]
     this.#names = new Set(mounts.filter(([, { mayHang }]) => mayHang).map(([point]) => nameOf(point)))
-    this.#paths = new FarPaths([...this.#mounts.values()])
+    this.#paths = new RemotePaths([...this.#mounts.values()])
   }
 
   /** Probes all mounts with logs, and waits briefly for those that responded before. Always resolves. */
   async ask(): Promise<void> {
     if (this.#used.size === 0) return
-    const waiting: [FarMount, Promise<void> | undefined][] = []
+    const waiting: [RemoteMount, Promise<void> | undefined][] = []
     for (const used of this.#used.values()) {
       this.#ask(used)
       if (!used.isLate) waiting.push([used, used.answer])
@@ -111,7 +111,7 @@ export class FarLogs {
     return point
   }
 
-  #ask(used: FarMount): void {
+  #ask(used: RemoteMount): void {
     if (used.answer !== undefined) return
     const { path, major, minor } = used.mount
     used.answer = this.#files

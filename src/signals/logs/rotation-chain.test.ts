@@ -6,17 +6,17 @@ import { type TestContext, test } from 'node:test'
 import { Turn } from '../../foundation/lib/turn.ts'
 import { LogFile, lineBuffer } from './log-file.ts'
 import { LogPositions } from './log-positions.ts'
-import { type Question, succession } from './succession.ts'
+import { type RotationQuery, rotationChain } from './rotation-chain.ts'
 
 interface Scene {
   readonly directory: string
-  readonly question: Question
+  readonly question: RotationQuery
   readonly looks: () => number
 }
 
 /** A log of which the first file was read, and which was rotated since. `atLook`: what happens in the midst of a look. */
 function scene(t: TestContext, atLook: (directory: string, look: number) => void, patience = 100): Scene {
-  const directory = mkdtempSync(join(tmpdir(), 'svc-succession-'))
+  const directory = mkdtempSync(join(tmpdir(), 'svc-rotation-'))
   t.after(() => rmSync(directory, { recursive: true }))
   const log = join(directory, 'app.log')
   const buffer = lineBuffer(1024)
@@ -32,7 +32,7 @@ function scene(t: TestContext, atLook: (directory: string, look: number) => void
   writeFileSync(log, 'three\n')
   const current = new LogFile(log, statSync(log))
   let looks = 0
-  const question: Question = {
+  const question: RotationQuery = {
     path: log,
     current,
     last: undefined,
@@ -54,8 +54,8 @@ function scene(t: TestContext, atLook: (directory: string, look: number) => void
   return { directory, question, looks: () => looks }
 }
 
-async function names(question: Question): Promise<string[]> {
-  const { before } = await succession(question)
+async function names(question: RotationQuery): Promise<string[]> {
+  const { before } = await rotationChain(question)
   for (const file of before) file.close()
   return before.map(({ name }) => basename(name))
 }

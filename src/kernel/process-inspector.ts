@@ -2,11 +2,11 @@
 
 import type { Logger } from '../foundation/lib/logger.ts'
 import { within } from '../foundation/lib/within.ts'
-import { FarError, FarFiles } from './far-files.ts'
 import { Holders } from './holders.ts'
 import { ownerOf } from './process-owner.ts'
+import { RemoteFileError, RemoteFiles } from './remote-files.ts'
 
-export interface FarProcessesOptions {
+export interface ProcessInspectorOptions {
   readonly log: Logger
   /** Undefined: svc-probe was not built. */
   readonly program?: string | undefined
@@ -20,60 +20,60 @@ const usualPatienceMs = 500
 const mostMapsBytes = 16 * 1024 * 1024
 
 /** No answer came in time, or nobody was asked. */
-export class Held extends Error {}
+export class NoAnswerError extends Error {}
 
 /**
  * Whoever lets a question wait costs its owner what its processes keep until it was answered and a while after, and
  * nobody else anything.
  */
-export class FarProcesses {
+export class ProcessInspector {
   /** Questions that were not answered in time, that were not asked, and that could not be, since the start. */
   readonly lost = { late: 0, refused: 0, unavailable: 0 }
-  readonly #far: FarFiles
+  readonly #remote: RemoteFiles
   readonly #holders = new Holders(() => performance.now())
   readonly #patienceMs: number
   #nextId = 1
 
-  constructor({ patienceMs, ...options }: FarProcessesOptions) {
-    this.#far = new FarFiles(options)
+  constructor({ patienceMs, ...options }: ProcessInspectorOptions) {
+    this.#remote = new RemoteFiles(options)
     this.#patienceMs = patienceMs ?? usualPatienceMs
   }
 
   /** The list of its mappings (proc(5), maps). All of these reject with `Held`, or a `FarError` of why it cannot be read. */
   maps(procDir: string, pid: number): Promise<Buffer> {
-    return this.#ask(procDir, pid, () => this.#far.beginning(`${procDir}/${pid}/maps`, mostMapsBytes))
+    return this.#ask(procDir, pid, () => this.#remote.beginning(`${procDir}/${pid}/maps`, mostMapsBytes))
   }
 
   /** As `FarFiles.memory`. */
   memory(procDir: string, pid: number, address: number, length: number): Promise<Buffer | undefined> {
-    return this.#ask(procDir, pid, () => this.#far.memory(`${procDir}/${pid}`, address, length))
+    return this.#ask(procDir, pid, () => this.#remote.memory(`${procDir}/${pid}`, address, length))
   }
 
   /** Whether a process lets go of the lock of its memory now, so that what takes it (map_files) may be opened. */
   async isFree(procDir: string, pid: number): Promise<boolean> {
     try {
-      await this.#ask(procDir, pid, () => this.#far.beginning(`${procDir}/${pid}/cmdline`, 1))
+      await this.#ask(procDir, pid, () => this.#remote.beginning(`${procDir}/${pid}/cmdline`, 1))
       return true
     } catch (error) {
-      return error instanceof FarError && error.errno !== 0 // what opens the file tells why
+      return error instanceof RemoteFileError && error.errno !== 0 // what opens the file tells why
     }
   }
 
   close(): void {
-    this.#far.close()
+    this.#remote.close()
   }
 
   async #ask<T>(procDir: string, pid: number, question: () => Promise<T>): Promise<T> {
     if (!this.#holders.areNone && this.#holders.isRefused(ownerOf(procDir, pid))) {
       this.lost.refused++
-      throw new Held()
+      throw new NoAnswerError()
     }
     const answer = question().then(value => ({ value }))
     try {
       const found = await within(this.#patienceMs, answer)
       if (found !== undefined) return found.value
     } catch (error) {
-      if (error instanceof FarError && error.errno === 0) this.lost.unavailable++
+      if (error instanceof RemoteFileError && error.errno === 0) this.lost.unavailable++
       throw error
     }
     this.lost.late++
@@ -81,6 +81,6 @@ export class FarProcesses {
     this.#holders.hold(id, ownerOf(procDir, pid))
     const done = () => this.#holders.answered(id)
     answer.then(done, done)
-    throw new Held()
+    throw new NoAnswerError()
   }
 }

@@ -17,14 +17,14 @@ export interface FileSystemStats {
   readonly ffree: number
 }
 
-export interface FarFile {
+export interface RemoteFile {
   readonly bytes: Buffer
   /** Whole seconds since 1970. */
   readonly mtimeSeconds: number
 }
 
 /** Why there is no answer: the file system's own reason, or one of the probe. The message is the reason alone. */
-export class FarError extends Error {
+export class RemoteFileError extends Error {
   override readonly name = 'FarError'
   /** Of the file system or process that was asked; 0: the probe's own reason. */
   readonly errno: number
@@ -35,7 +35,7 @@ export class FarError extends Error {
   }
 }
 
-export interface FarFilesOptions {
+export interface RemoteFilesOptions {
   readonly log: Logger
   /** The probe. Undefined: it was not built. */
   readonly program?: string | undefined
@@ -58,14 +58,14 @@ const restartMs = 1000
 interface Request {
   readonly question: string
   resolve(payload: Buffer): void
-  reject(error: FarError): void
+  reject(error: RemoteFileError): void
 }
 
 /**
  * Asks without ever waiting itself: an answer may come at once, hours later, or never, so callers bound their own
  * patience. A question that waits for its answer is not asked again: whoever repeats it is refused.
  */
-export class FarFiles {
+export class RemoteFiles {
   readonly #log: Logger
   readonly #program: string | undefined
   readonly #open = new Set<string>()
@@ -77,7 +77,7 @@ export class FarFiles {
   #closed = false
   #warned = false
 
-  constructor({ log, ...options }: FarFilesOptions) {
+  constructor({ log, ...options }: RemoteFilesOptions) {
     this.#log = log
     this.#program = 'program' in options ? options.program : findAsset('svc-probe')
   }
@@ -95,7 +95,7 @@ export class FarFiles {
     return { bsize, blocks, bfree, bavail, files, ffree }
   }
 
-  async read(path: string | Buffer, mostBytes: number): Promise<FarFile> {
+  async read(path: string | Buffer, mostBytes: number): Promise<RemoteFile> {
     const payload = await this.#ask('R', mostBytes, path)
     const end = payload.indexOf(10)
     return { mtimeSeconds: Number(payload.toString('latin1', 0, end)), bytes: payload.subarray(end + 1) }
@@ -114,7 +114,7 @@ export class FarFiles {
   async memory(process: string, address: number, length: number): Promise<Buffer | undefined> {
     const first = Math.floor(address / blockBytes)
     const count = Math.floor((address + length - 1) / blockBytes) - first + 1
-    if (count > mostBlocks) throw new FarError('too much memory')
+    if (count > mostBlocks) throw new RemoteFileError('too much memory')
     const descriptors = (await this.#ask('O', 0, process)).toString('latin1')
     // To another one they are something else.
     const probe = this.#probe
@@ -152,12 +152,13 @@ export class FarFiles {
     mount = '',
   ): Promise<Buffer> {
     const bytes = Buffer.from(path)
-    if (bytes.length > mostPathBytes) return Promise.reject(new FarError('file name too long'))
+    if (bytes.length > mostPathBytes) return Promise.reject(new RemoteFileError('file name too long'))
     const question = `${operation} ${limit} ${bytes.toString('hex')}\n`
     const key = `${mount} ${question}`
-    if (this.#open.has(key)) return Promise.reject(new FarError('no answer yet'))
+    if (this.#open.has(key)) return Promise.reject(new RemoteFileError('no answer yet'))
     const asked = new Promise<Buffer>((resolve, reject) => {
-      if (this.#queue.length >= mostQueued) throw new FarError('too many file systems are being queried')
+      if (this.#queue.length >= mostQueued)
+        throw new RemoteFileError('too many file systems are being queried')
       this.#queue.push({ question, resolve, reject })
     }).finally(() => this.#open.delete(key))
     this.#open.add(key)
@@ -174,27 +175,27 @@ export class FarFiles {
         this.#asked.set(id, request)
         probe.write(`${id} ${request.question}`)
       } catch (error) {
-        request.reject(error as FarError)
+        request.reject(error as RemoteFileError)
       }
     }
   }
 
   #started(): Probe {
     if (this.#probe !== undefined) return this.#probe
-    if (this.#closed) throw new FarError('the agent ends')
+    if (this.#closed) throw new RemoteFileError('the agent ends')
     if (this.#program === undefined) {
       this.#warn('svc-probe is not installed next to the agent')
-      throw new FarError('no probe')
+      throw new RemoteFileError('no probe')
     }
     const now = performance.now()
-    if (now - this.#startedAt < restartMs) throw new FarError('the probe ended')
+    if (now - this.#startedAt < restartMs) throw new RemoteFileError('the probe ended')
     this.#startedAt = now
     let child: Child
     try {
       child = startChild(this.#program)
     } catch (error) {
       this.#warn(errorText(error))
-      throw new FarError('no probe')
+      throw new RemoteFileError('no probe')
     }
     const probe = new Probe(child, {
       answered: (id, errno, payload) => this.#answered(id, errno, payload),
@@ -221,7 +222,7 @@ export class FarFiles {
     this.#asked.delete(id)
     this.#warned = false
     if (errno === 0) request.resolve(payload)
-    else request.reject(new FarError(errnoText(errno), errno))
+    else request.reject(new RemoteFileError(errnoText(errno), errno))
     this.#send()
   }
 
@@ -231,7 +232,7 @@ export class FarFiles {
     this.#queue = []
     this.#probe?.kill()
     this.#probe = undefined
-    for (const request of requests) request.reject(new FarError(reason))
+    for (const request of requests) request.reject(new RemoteFileError(reason))
   }
 }
 

@@ -19,7 +19,7 @@ export interface SourceFault {
 }
 
 /** The groups of one source, and whether they can be believed. Tells of them when they have changed. */
-export class ToldGroups {
+export class TargetGroupPublisher {
   readonly #kind: string
   readonly #options: SourceOptions
   readonly #owners = new Map<string, readonly TargetGroup[]>()

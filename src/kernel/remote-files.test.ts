@@ -16,13 +16,16 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { until } from '../../test/helpers/program.ts'
 import { createLogger } from '../foundation/lib/logger.ts'
-import { FarFiles } from './far-files.ts'
+import { RemoteFiles } from './remote-files.ts'
 
 /** With what it logged. `program` stands in for the probe. */
-function farFiles(t: TestContext, options: { program?: string | undefined } = {}): [FarFiles, string[]] {
+function remoteFiles(
+  t: TestContext,
+  options: { program?: string | undefined } = {},
+): [RemoteFiles, string[]] {
   const logged: string[] = []
   const log = createLogger({ level: 'warn', format: 'json', write: line => logged.push(line) })
-  const files = new FarFiles({ log, ...options })
+  const files = new RemoteFiles({ log, ...options })
   // The probe keeps no process alive that only waits for it.
   const awake = setInterval(() => {}, 1000)
   t.after(() => {
@@ -44,7 +47,7 @@ function directory(t: TestContext): string {
 }
 
 test('file systems, files and directories are read as they would be here', async t => {
-  const [files] = farFiles(t)
+  const [files] = remoteFiles(t)
   const dir = directory(t)
   const content = Buffer.from(Array.from({ length: 300_000 }, (_, i) => i % 251))
   const odd = Buffer.concat([Buffer.from(`${dir}/a\nb \xff`, 'latin1')])
@@ -65,7 +68,7 @@ test('file systems, files and directories are read as they would be here', async
 })
 
 test('what cannot be read has a reason in words', async t => {
-  const [files] = farFiles(t)
+  const [files] = remoteFiles(t)
   const dir = directory(t)
   writeFileSync(join(dir, 'file'), 'four')
   symlinkSync('loop', join(dir, 'loop'))
@@ -85,7 +88,7 @@ test('a probe that ends is started again, and those who waited are told', async 
   const restartMs = 1000
   let isSoon = false
   for (let round = 0; round < 5 && !isSoon; round++) {
-    const [files, logged] = farFiles(t)
+    const [files, logged] = remoteFiles(t)
     const before = children()
     const started = performance.now()
     const asked = files.statfs('/')
@@ -109,7 +112,7 @@ test('a probe that ends is started again, and those who waited are told', async 
 
 test('where the probe is missing or is none, there is a reason and a line in the log', async t => {
   const check = async (program: string | undefined, reason: string, line: RegExp) => {
-    const [files, logged] = farFiles(t, { program })
+    const [files, logged] = remoteFiles(t, { program })
     await assert.rejects(files.statfs('/'), { message: reason })
     await assert.rejects(files.statfs('/'), { name: 'FarError' })
     assert.equal(logged.length, 1)
@@ -125,7 +128,7 @@ test('a close waits for nobody', async t => {
   const silent = join(directory(t), 'silent')
   writeFileSync(silent, '#!/bin/sh\nexec /bin/sleep 1000\n')
   chmodSync(silent, 0o755)
-  const [files] = farFiles(t, { program: silent })
+  const [files] = remoteFiles(t, { program: silent })
   const answers = [files.statfs('/'), files.read('/', 1), files.list('/')].map(answer =>
     answer.catch((error: Error) => error.message),
   )

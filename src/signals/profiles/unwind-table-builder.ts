@@ -38,11 +38,11 @@ const addressCode = 255
 const mostUntabled = 20
 
 /** Opens files, makes their unwind tables, and knows which runtimes they hold. */
-export class Workshop {
+export class UnwindTableBuilder {
   readonly symbols: SymbolCache
   readonly decoder: Decoder
   /** Files without a table, the last ones. */
-  readonly untabled: { path: string; reason: string }[] = []
+  readonly withoutTable: { path: string; reason: string }[] = []
   cacheHits = 0
   #settings: SymbolSettings
   #cache: UnwindCache | undefined
@@ -204,9 +204,9 @@ export class Workshop {
 
   /** Remembers for the status why a file is not read, or not in full. */
   note(path: string, reason: string): void {
-    if (this.untabled.some(each => each.path === path && each.reason === reason)) return
-    this.untabled.push({ path, reason })
-    if (this.untabled.length > mostUntabled) this.untabled.shift()
+    if (this.withoutTable.some(each => each.path === path && each.reason === reason)) return
+    this.withoutTable.push({ path, reason })
+    if (this.withoutTable.length > mostUntabled) this.withoutTable.shift()
   }
 }
 

@@ -1,15 +1,15 @@
 import { costOf, type DiskEntry } from './disk-entry.ts'
-import { Lineup } from './disk-lineup.ts'
+import { WaitingBatches } from './waiting-batches.ts'
 
 /** Maximum waiting batches checked for one with free order keys. */
 export const maxLooks = 64
 
 /** Batches of a disk queue with their bodies in memory. */
-export class Resident {
+export class BodyCache {
   /** Waiting batches before all that are only on disk. */
-  readonly front = new Lineup<DiskEntry>()
+  readonly front = new WaitingBatches<DiskEntry>()
   /** Waiting batches after all that are only on disk. */
-  readonly behind = new Lineup<DiskEntry>()
+  readonly behind = new WaitingBatches<DiskEntry>()
   readonly sending = new Set<DiskEntry>()
   /** Order keys of the batches in flight. */
   orderKeys = 0
@@ -53,7 +53,7 @@ export class Resident {
     return true
   }
 
-  isUnderWay(number: number): boolean {
+  isInFlight(number: number): boolean {
     for (const entry of this.sending) if (entry.number === number) return true
     return false
   }
@@ -116,8 +116,8 @@ export class Resident {
       entry.place = 'evicted'
       kept += entry.batch.items
     }
-    for (const lineup of [this.front, this.behind])
-      for (const entry of lineup.removeWhere(isGone)) {
+    for (const batches of [this.front, this.behind])
+      for (const entry of batches.removeWhere(isGone)) {
         this.leave(entry)
         kept += entry.batch.items - entry.left
       }

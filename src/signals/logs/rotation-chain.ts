@@ -17,18 +17,18 @@ const clockMs = 1000
 /** Number of first bytes that identify a file, whenever it was changed. */
 const distinctBytes = 64
 
-export interface Succession {
+export interface RotationChain {
   /** Files to read before the current one, in this order. */
   readonly before: LogFile[]
   /** Number of files with lost data: compressed or removed before they were read. */
   readonly lost: number
   /** Compressed file, for the hint. */
-  readonly packed: string
+  readonly compressed: string
   /** Saved positions whose files are gone. */
   readonly gone: readonly Position[]
 }
 
-export interface Question {
+export interface RotationQuery {
   readonly path: string
   /** File at the path now. */
   readonly current: LogFile
@@ -57,7 +57,7 @@ const maxLooks = 6
  * Files to read before the current file of a log. A rotator renames one file after the other: a scan in the middle of
  * it misses some names, and those files would never be read. So the scan is repeated until the directory is stable.
  */
-export async function succession(question: Question): Promise<Succession> {
+export async function rotationChain(question: RotationQuery): Promise<RotationChain> {
   for (let looks = 1; ; looks++) {
     const changedMs = directoryChangedMs(question)
     const result = await asFound(question)
@@ -80,12 +80,12 @@ function stoodStill(beforeMs: number, afterMs: number): boolean {
 }
 
 /** Change time of the log's directory (ctime, which users cannot set), in milliseconds; 0 if unknown. */
-function directoryChangedMs({ path, isHeld }: Question): number {
+function directoryChangedMs({ path, isHeld }: RotationQuery): number {
   const directory = dirname(realPath(path, path))
   return isHeld(directory) ? 0 : (statsOf(directory)?.ctimeMs ?? 0)
 }
 
-async function asFound(question: Question): Promise<Succession> {
+async function asFound(question: RotationQuery): Promise<RotationChain> {
   const { current, last, known, isKnown } = question
   // Files with saved positions are kept, whoever owns them now.
   const all = await siblings(
@@ -120,7 +120,7 @@ async function asFound(question: Question): Promise<Succession> {
   const gone = known.filter(
     one => one.inode !== last?.inode && !all.some(({ stats }) => stats.ino === one.inode),
   )
-  if (isKnown) return { before: ordered(before), lost: 0, packed: '', gone }
+  if (isKnown) return { before: ordered(before), lost: 0, compressed: '', gone }
   const sinceMs =
     reference?.stats.mtimeMs ?? last?.modifiedMs ?? lastKnown?.currentMs ?? Number.POSITIVE_INFINITY
   // A file with other first bytes was written since, whether it is a different file or the same one.
@@ -150,7 +150,7 @@ async function asFound(question: Question): Promise<Succession> {
   return {
     before: ordered(before),
     lost: packed.length + Number(packed.length === 0 && isGone && lastKnown !== undefined && !wasEmptied),
-    packed: packed[0]?.path ?? '',
+    compressed: packed[0]?.path ?? '',
     gone,
   }
 }
@@ -160,7 +160,7 @@ async function asFound(question: Question): Promise<Succession> {
  * Undefined if there is none, or if all of it was read.
  */
 export async function copyBefore(
-  question: Question,
+  question: RotationQuery,
   was: Fingerprint,
   offset: number,
   sinceMs: number,
@@ -175,7 +175,7 @@ export async function copyBefore(
 }
 
 function copyOf(
-  question: Question,
+  question: RotationQuery,
   found: readonly Sibling[],
   remembered: Pick<Position, 'fingerprint' | 'fingerprintLength' | 'offset'>,
   sinceMs: number,
@@ -199,18 +199,21 @@ function copyOf(
 /**
  * Others with write access to the directory can create files with rotated names: those would delay and forge the log.
  */
-function isOwn({ current, last }: Question, stats: Stats): boolean {
+function isOwn({ current, last }: RotationQuery, stats: Stats): boolean {
   const { uid } = stats
   return uid === 0 || uid === current.user || uid === last?.user || (last?.isAt(stats) ?? false)
 }
 
 /** Whether a file is not read yet, and belongs to no other log. */
-function isFree({ current, isFollowed, isLog }: Question, { path, stats, isCompressed }: Sibling): boolean {
+function isFree(
+  { current, isFollowed, isLog }: RotationQuery,
+  { path, stats, isCompressed }: Sibling,
+): boolean {
   return !isCompressed && !current.isAt(stats) && !isFollowed(stats) && !isLog(path)
 }
 
 /** Saved position of a file. The number of its device may change at a reboot. */
-function positionOf({ positions, known }: Question, { stats }: Sibling): Position | undefined {
+function positionOf({ positions, known }: RotationQuery, { stats }: Sibling): Position | undefined {
   return positions.at(stats.dev, stats.ino) ?? known.find(({ inode }) => inode === stats.ino)
 }
 
@@ -251,10 +254,10 @@ function ordered(files: [Sibling, LogFile][]): LogFile[] {
 }
 
 /** Current path of a renamed file; undefined if it is no longer beside its log. */
-export async function whereabouts(
+export async function currentPath(
   path: string,
   file: LogFile,
-  { turn, isHeld }: Pick<Question, 'turn' | 'isHeld'>,
+  { turn, isHeld }: Pick<RotationQuery, 'turn' | 'isHeld'>,
 ): Promise<string | undefined> {
   if (isThere(path, file)) return path
   const [found] = await siblings(path, turn, isHeld, stats => file.isAt(stats))

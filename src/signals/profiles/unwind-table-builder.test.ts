@@ -9,12 +9,12 @@ import { until } from '../../../test/helpers/program.ts'
 import { type Mapping, readMappings } from '../../kernel/process-maps.ts'
 import { FrameNames } from './frame-names.ts'
 import type { MappedFile } from './messages.ts'
-import { Workshop } from './workshop.ts'
+import { UnwindTableBuilder } from './unwind-table-builder.ts'
 
 const skip = withoutRoot
 const settings = { demangle: true, perfMap: false, debugDirs: [], cacheBytes: 1 << 24, cacheDir: '' }
 const children: ChildProcess[] = []
-const directory = mkdtempSync(join(tmpdir(), 'svc-workshop-'))
+const directory = mkdtempSync(join(tmpdir(), 'svc-builder-'))
 after(() => {
   for (const child of children) child.kill('SIGKILL')
   rmSync(directory, { recursive: true })
@@ -27,10 +27,10 @@ function fileOf(id: number, pid: number, mapping: Mapping): MappedFile {
   return { id, pid, path, start, end: start + size, offset, dev, inode: Number(inode), unread: '' }
 }
 
-function add(workshop: Workshop, file: MappedFile, path = file.path): void {
+function add(builder: UnwindTableBuilder, file: MappedFile, path = file.path): void {
   const fd = openSync(path, 'r')
   try {
-    workshop.add(file, fd)
+    builder.add(file, fd)
   } finally {
     closeSync(fd)
   }
@@ -60,11 +60,11 @@ async function run(path: string): Promise<{ pid: number; mapping: Mapping }> {
 }
 
 test('places of this program have the names of its functions, each told once', () => {
-  const workshop = new Workshop(settings)
-  const names = new FrameNames(workshop, settings)
+  const builder = new UnwindTableBuilder(settings)
+  const names = new FrameNames(builder, settings)
   const mapping = readMappings('/proc', process.pid).find(({ path }) => path === process.execPath)!
-  add(workshop, fileOf(1, process.pid, mapping))
-  const symbols = workshop.symbolsOf(1, process.pid, () => ({ group: '', user: '0' }))
+  add(builder, fileOf(1, process.pid, mapping))
+  const symbols = builder.symbolsOf(1, process.pid, () => ({ group: '', user: '0' }))
   assert.ok(typeof symbols !== 'string')
   // As the dynamic symbols of the program have it: any place of code that is a function's.
   let place = mapping.offset + 4096
@@ -85,14 +85,14 @@ test('places of this program have the names of its functions, each told once', (
 })
 
 test('names of C++ are told as people write them, and their linker names beside', () => {
-  const workshop = new Workshop(settings)
-  const names = new FrameNames(workshop, settings)
+  const builder = new UnwindTableBuilder(settings)
+  const names = new FrameNames(builder, settings)
   const mapping = readMappings('/proc', process.pid).find(({ path }) => path === process.execPath)!
-  add(workshop, fileOf(1, process.pid, mapping))
-  const symbols = workshop.symbolsOf(1, process.pid, () => ({ group: '', user: '0' }))
+  add(builder, fileOf(1, process.pid, mapping))
+  const symbols = builder.symbolsOf(1, process.pid, () => ({ group: '', user: '0' }))
   assert.ok(typeof symbols !== 'string')
   const places = new Map<string, number>()
-  const { offset, size } = workshop.known(1)!.elf!.section('.text')!
+  const { offset, size } = builder.known(1)!.elf!.section('.text')!
   for (let place = offset; places.size < 200 && place < offset + size; place += 64) {
     const found = symbols.find(place)
     if (found?.isMangled && !places.has(found.systemName)) places.set(found.systemName, place)
@@ -108,34 +108,34 @@ test('names of C++ are told as people write them, and their linker names beside'
   )
   const { undecoded, decoderFault } = names.state()
   assert.deepEqual([undecoded, decoderFault], [{ failed: 0, refused: 0, late: 0, unavailable: 0 }, ''])
-  workshop.decoder.close()
+  builder.decoder.close()
 })
 
 test('a mapping is of the file with its device and inode, whatever else has its path', { skip }, () => {
-  const workshop = new Workshop(settings)
+  const builder = new UnwindTableBuilder(settings)
   const mapping = readMappings('/proc', process.pid).find(({ path }) => path === process.execPath)!
   const real = fileOf(2, 1, mapping)
-  add(workshop, { ...real, id: 1, inode: real.inode + 1 })
-  assert.equal(workshop.mapped(process.pid, mapping), undefined)
-  add(workshop, real)
-  assert.equal(workshop.mapped(process.pid, mapping)?.file.id, 2)
+  add(builder, { ...real, id: 1, inode: real.inode + 1 })
+  assert.equal(builder.mapped(process.pid, mapping), undefined)
+  add(builder, real)
+  assert.equal(builder.mapped(process.pid, mapping)?.file.id, 2)
 })
 
 test('a program that was copied over is told as replaced', { skip }, async () => {
-  const workshop = new Workshop(settings)
+  const builder = new UnwindTableBuilder(settings)
   const path = join(directory, 'program')
   copyFileSync('/bin/sleep', path)
   const before = await run(path)
-  add(workshop, fileOf(1, before.pid, before.mapping))
-  workshop.met(1, before.pid)
-  assert.deepEqual(workshop.replaced(), [])
+  add(builder, fileOf(1, before.pid, before.mapping))
+  builder.met(1, before.pid)
+  assert.deepEqual(builder.replaced(), [])
   const ended = new Promise(resolve => children[0]!.once('exit', resolve))
   children[0]!.kill('SIGKILL')
   await ended
   copyFileSync('/usr/bin/tail', path) // the same inode
   const child = spawn(path, ['-f', '/dev/null'], { stdio: 'ignore' })
   children.push(child)
-  workshop.met(1, child.pid!)
-  assert.deepEqual(workshop.replaced(), [1])
-  assert.deepEqual(workshop.replaced(), [])
+  builder.met(1, child.pid!)
+  assert.deepEqual(builder.replaced(), [1])
+  assert.deepEqual(builder.replaced(), [])
 })
