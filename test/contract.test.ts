@@ -81,11 +81,11 @@ test('every need has a name of its own, in words, a group, and says what it is f
   const names = table.map(({ name }) => name)
   assert.equal(new Set(names).size, names.length)
   for (const need of needs) assert.ok(names.includes(need.name), need.name)
-  for (const { name, group, summary, lose } of table) {
+  for (const { name, group, summary, impact } of table) {
     assert.match(name, /^[A-Za-z]+( [A-Za-z]+)*$/)
     assert.ok(group in groups, name)
     assert.match(summary, /^[A-Zs].*[^.]$/, name)
-    assert.match(lose, /^[a-z].*[^.]$/, name)
+    assert.match(impact, /^[a-z].*[^.]$/, name)
   }
 })
 

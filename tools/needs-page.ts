@@ -97,15 +97,15 @@ function group(topic: Topic): string {
   return `## ${title}\n\nProvides ${gives}. Check: \`svc doctor ${topic}\`.\n\n${rows.map(row).join('\n\n')}`
 }
 
-function row({ name, summary, lose, capabilities = [], faults }: Declaration): string {
+function row({ name, summary, impact, capabilities = [], faults }: Declaration): string {
   const rights = capabilities.map(each => `CAP_${each}`).join(', ')
   const lines = Object.entries(faults).map(([key, fault]) => {
-    const costs = fault.lose === undefined ? '' : ` Loss: ${fault.lose}.`
+    const costs = fault.impact === undefined ? '' : ` Loss: ${fault.impact}.`
     return `| ${fault.state} | \`${key}\` | ${cell(`${fault.what}.${costs}`)} | ${hintCell(fault.hints)} |`
   })
   return [
     `### ${capital(name)}\n`,
-    `${summary}.${rights === '' ? '' : ` Capabilities: ${rights}.`} Loss if missing: ${lose}.\n`,
+    `${summary}.${rights === '' ? '' : ` Capabilities: ${rights}.`} Loss if missing: ${impact}.\n`,
     '| state | fault | meaning | fix |',
     '|---|---|---|---|',
     ...lines,

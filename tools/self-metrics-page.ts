@@ -23,9 +23,9 @@ export function selfMetricsPage(): string {
     labelNames.join(', '),
     cell(help),
   ])
-  const reasons = Object.entries(dropReasons).map(([reason, { means, wished }]) => [
+  const reasons = Object.entries(dropReasons).map(([reason, { means, intended }]) => [
     code(reason),
-    `${cell(means)}${wished ? ' (no loss: as configured)' : ''}`,
+    `${cell(means)}${intended ? ' (no loss: as configured)' : ''}`,
   ])
   const types = signalTypes.map(({ type, signals, means }) => [
     code(type),

@@ -125,10 +125,10 @@ Results of \`svc doctor export\`:
 ${doctorTable(['export'])}`
 }
 
-function dropRow(name: string, { place, means, hint, wished }: DropReason): readonly string[] {
+function dropRow(name: string, { place, means, hint, intended }: DropReason): readonly string[] {
   return [
     name,
-    wished ? 'no loss: as configured' : places[place],
+    intended ? 'no loss: as configured' : places[place],
     withKeys(cell(means)),
     withKeys(cell(hint)),
   ]

@@ -42,8 +42,8 @@ export function largeFlame(frames: number): FlameDocument {
     self,
     sum,
     base: [],
-    cut: 0,
-    missing: [],
+    omitted: 0,
+    missing_names: [],
   }
 }
 
@@ -62,6 +62,6 @@ export function largeProfiles(total: number, nowMs: number): ProfilesLine {
     to_ms: nowMs,
     intervals,
     services: [{ name: 'shop', value: total }],
-    off: '',
+    no_data_reason: '',
   }
 }

@@ -51,7 +51,7 @@ export interface Fault {
   /** What it means, for the reference page; one sentence without its full stop. */
   readonly what: string
   /** What it costs, where that differs from the need's own loss. */
-  readonly lose?: string
+  readonly impact?: string
   readonly hints: Hints
 }
 
@@ -68,7 +68,7 @@ export interface Declaration<F extends string = string> {
   /** What it is for; one sentence without its full stop. */
   readonly summary: string
   /** What does not work without it, to be read after “Loss:”. */
-  readonly lose: string
+  readonly impact: string
   /** What grants it to an agent that is not root. */
   readonly capabilities?: readonly Capability[]
   readonly faults: Readonly<Record<F, Fault>>
@@ -91,16 +91,16 @@ export interface Outcome {
   /** Name of the fault in the table; undefined when it works. */
   readonly fault?: string
   /** What does not work without it, for `limited` and `missing`. */
-  readonly lose?: string
+  readonly impact?: string
   readonly hints?: Hints
 }
 
 export function outcomeOf(declaration: Declaration, finding: Finding): Outcome {
   if ('ok' in finding) return { state: 'ok', detail: finding.ok }
   const { fault, detail } = finding
-  const { state, hints, lose = declaration.lose } = declaration.faults[fault]!
+  const { state, hints, impact = declaration.impact } = declaration.faults[fault]!
   const costs = state === 'limited' || state === 'missing'
-  return { state, detail, fault, ...(costs && { lose }), hints }
+  return { state, detail, fault, ...(costs && { impact }), hints }
 }
 
 /** One sentence of hints, for a log line or a document: what helps anywhere, and what fits this installation. */

@@ -15,7 +15,7 @@ export const hostPid = need({
   name: 'host pid namespace',
   group: 'processes',
   summary: 'svc sees the processes of the host under the pids that the kernel uses',
-  lose: shortNames,
+  impact: shortNames,
   faults: {
     own: {
       state: 'limited',
@@ -57,7 +57,8 @@ export const foreignProcesses = need({
   group: 'processes',
   summary:
     'svc reads the executable, working directory and environment of other users’ processes; checked on the running ones',
-  lose: 'service names: these processes are named after their command line, without their OTEL_SERVICE_NAME',
+  impact:
+    'service names: these processes are named after their command line, without their OTEL_SERVICE_NAME',
   capabilities: ['SYS_PTRACE', 'DAC_READ_SEARCH'],
   faults: {
     denied: {
@@ -73,7 +74,7 @@ export const foreignProcesses = need({
     hidden: {
       state: 'limited',
       what: '/proc is mounted with `hidepid`, or systemd’s ProtectProc= does so, and svc lacks CAP_SYS_PTRACE',
-      lose: shortNames,
+      impact: shortNames,
       hints: {
         any: 'mount -o remount,hidepid=0 /proc',
         systemd: 'ProtectProc=default, or AmbientCapabilities=CAP_SYS_PTRACE',

@@ -194,7 +194,7 @@ test('the first that is missing is told; what is unknown, limited or a note is n
       name,
       group: 'traces',
       summary: name,
-      lose: name,
+      impact: name,
       faults: { bad: { state: state === 'ok' ? 'missing' : state, what: name, hints } },
       try: () => {
         tried.push(name)

@@ -25,7 +25,7 @@ export const kernelVersion = need({
   name: 'kernel',
   group: 'traces',
   summary: 'The kernel is new enough for eBPF tracing',
-  lose: 'all features that use eBPF',
+  impact: 'all features that use eBPF',
   faults: {
     too_old: {
       state: 'missing',
@@ -46,7 +46,7 @@ export const addon = need({
   name: 'native addon',
   group: 'traces',
   summary: 'svc.node, the part of svc that talks to the kernel, loads with its libraries',
-  lose: tracing,
+  impact: tracing,
   faults: {
     absent: {
       state: 'missing',
@@ -87,7 +87,7 @@ export const loadPrograms = need({
   name: 'eBPF programs',
   group: 'traces',
   summary: 'svc may load tracing programs; a two-instruction program is loaded and unloaded',
-  lose: tracing,
+  impact: tracing,
   capabilities: ['BPF', 'PERFMON'],
   faults: { ...refusals, untried },
   try: () =>
@@ -102,7 +102,7 @@ export const kernelMemory = need({
   name: 'kernel memory',
   group: 'traces',
   summary: 'Programs may read kernel memory; one that does is loaded and unloaded without running it',
-  lose: tracing,
+  impact: tracing,
   faults: {
     lockdown: {
       state: 'missing',
@@ -135,7 +135,7 @@ export const btf = need({
   name: 'BTF',
   group: 'traces',
   summary: `The kernel describes its types in ${vmlinux}, so that programs can adapt to it`,
-  lose: tracing,
+  impact: tracing,
   faults: {
     absent: {
       state: 'missing',
@@ -174,12 +174,12 @@ export const socketTracepoints = need({
   name: 'socket tracepoints',
   group: 'traces',
   summary: 'The kernel has the tracepoints sock_send_length and sock_recv_length (Linux 6.3)',
-  lose: tracing,
+  impact: tracing,
   faults: {
     absent: {
       state: 'missing',
       what: 'the kernel is older than 6.3: requests are captured at system calls, which costs more and shows less',
-      lose: 'exact counts above the budget, TLS before Linux 5.10, and some of the speed',
+      impact: 'exact counts above the budget, TLS before Linux 5.10, and some of the speed',
       hints: { kernel: `run Linux 6.3 or newer; ${backports}` },
     },
     untried: {
@@ -216,7 +216,7 @@ export const syscallTracepoints = need({
   name: 'system call tracepoints',
   group: 'traces',
   summary: 'The kernel has tracepoints for system calls, which capture requests before Linux 6.3',
-  lose: `${tracing} before Linux 6.3`,
+  impact: `${tracing} before Linux 6.3`,
   faults: {
     absent: {
       state: 'missing',
@@ -262,7 +262,7 @@ export const ringBuffer = need({
   name: 'ring buffer',
   group: 'traces',
   summary: 'The kernel can pass records through a ring buffer (Linux 5.8); one is created and removed',
-  lose: tracing,
+  impact: tracing,
   faults: {
     absent: {
       state: 'missing',
@@ -286,7 +286,7 @@ export const lockedMemory = need({
   name: 'locked memory',
   group: 'traces',
   summary: 'Kernels before 5.11 count maps against the locked memory limit, which svc lifts for itself',
-  lose: tracing,
+  impact: tracing,
   faults: {
     limit: {
       state: 'missing',
@@ -349,7 +349,7 @@ export function firstMissing(wanted: readonly Need[]): Missing | undefined {
 /** What an agent in a pid namespace of its own does less, and the hint. */
 export const ownPids = {
   detail: 'svc runs in its own pid namespace, where the kernel’s pids are not valid',
-  lose: hostPid.lose,
+  impact: hostPid.impact,
   get hint(): string {
     return hintText(hostPid.faults.own.hints)
   },

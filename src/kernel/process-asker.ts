@@ -4,9 +4,9 @@
 import { isMainThread } from 'node:worker_threads'
 import type { Owner } from '../foundation/lib/fair-share.ts'
 import { findAsset } from './assets.ts'
+import { type HelperAnswer, HelperChannel } from './helper-channel.ts'
 import { Holders, keyOf } from './holders.ts'
 import { loadNative, Unsupported } from './native.ts'
-import { type ProbeAnswer, ProbeChannel } from './probe-channel.ts'
 
 export interface ProcessAskerOptions {
   /** Undefined: it was not built, and what it would read is not known. */
@@ -28,7 +28,7 @@ export interface ProcessQuestion {
   /** Whose process it is: asked only where somebody let a question wait. */
   readonly owner: () => Owner
   /** Is called with an answer for which nobody waits any more. */
-  readonly late?: (answer: ProbeAnswer) => void
+  readonly late?: (answer: HelperAnswer) => void
 }
 
 /** An answer takes 0.1 ms. Where all processors are busy this process waits for its turn like any other. */
@@ -96,9 +96,9 @@ export class ProcessAsker {
   readonly #patienceMs: number
   readonly #holders: Holders
   /** What is to be done with answers for which nobody waits any more, by the number of the question. */
-  readonly #late = new Map<number, (answer: ProbeAnswer) => void>()
+  readonly #late = new Map<number, (answer: HelperAnswer) => void>()
   readonly #waits: Waits
-  #running: ProbeChannel | undefined
+  #running: HelperChannel | undefined
   #startedMs = Number.NEGATIVE_INFINITY
   #nextId = 1
 
@@ -121,7 +121,7 @@ export class ProcessAsker {
   }
 
   /** Undefined: there was none in time, or it was not asked. Valid until the next question. */
-  ask({ operation, limit, text, owner: whose, late }: ProcessQuestion): ProbeAnswer | undefined {
+  ask({ operation, limit, text, owner: whose, late }: ProcessQuestion): HelperAnswer | undefined {
     const isCounted = this.#waits.isCounted(this.#now())
     const owner = isCounted || !this.#holders.areNone ? whose() : undefined
     if (owner !== undefined && this.#holders.isRefused(owner)) {
@@ -173,14 +173,14 @@ export class ProcessAsker {
     this.#holders.answeredAll()
   }
 
-  #answered(id: number, answer: ProbeAnswer): void {
+  #answered(id: number, answer: HelperAnswer): void {
     this.#holders.answered(id)
     const late = this.#late.get(id)
     this.#late.delete(id)
     late?.(answer)
   }
 
-  #started(): ProbeChannel | undefined {
+  #started(): HelperChannel | undefined {
     if (this.#running?.isThere === true) return this.#running
     this.close()
     const now = this.#now()
@@ -189,7 +189,7 @@ export class ProcessAsker {
     try {
       const native = loadNative()
       if (native instanceof Unsupported) return undefined
-      this.#running = new ProbeChannel(this.#program, native, this.#patienceMs)
+      this.#running = new HelperChannel(this.#program, native, this.#patienceMs)
     } catch {
       // No place for another process: tried again.
     }

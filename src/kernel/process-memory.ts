@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs'
 import type { Owner } from '../foundation/lib/fair-share.ts'
 import { u64 } from '../foundation/lib/u64.ts'
-import type { ProbeAnswer } from './probe-channel.ts'
+import type { HelperAnswer } from './helper-channel.ts'
 import { type ProcessAsker, processAsker } from './process-asker.ts'
 import { ownerOf } from './process-owner.ts'
 
@@ -146,7 +146,7 @@ export class ProcessMemory {
 
   #open(): boolean {
     const asker = this.#asker
-    const late = ({ errno, payload }: ProbeAnswer) => {
+    const late = ({ errno, payload }: HelperAnswer) => {
       if (errno === 0) asker.release(payload.toString('latin1'))
     }
     const text = this.#directory

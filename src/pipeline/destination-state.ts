@@ -48,7 +48,7 @@ export class DestinationState {
   readonly repeat: ReturnType<typeof limitRepeats>
   inFlight = 0
   /** Whether only one request at a time is sent, until one succeeds. */
-  probing = false
+  halfOpen = false
   /** Number of waits: failures of requests started before the last wait belong to the same outage. */
   round = 0
   failingSince = 0
@@ -134,7 +134,7 @@ export class DestinationState {
   succeed(): void {
     this.#nextUnknownMs = firstUnknownMs
     this.#backoff.reset()
-    this.probing = false
+    this.halfOpen = false
     this.#ownDelayUntil = 0
     this.failingSince = 0
     this.parked = false
@@ -161,7 +161,7 @@ export class DestinationState {
   /** Starts a wait, longer each time, or of `fixedMs`. Returns it in milliseconds. */
   backOff(fixedMs?: number): number {
     this.round++
-    this.probing = true
+    this.halfOpen = true
     const delay = fixedMs ?? this.#backoff.next()
     this.#ownDelayUntil = performance.now() + delay
     return delay
@@ -169,7 +169,7 @@ export class DestinationState {
 
   /** Stops sending for a while, as the receiver does not support the signal. */
   leave(): void {
-    this.probing = true
+    this.halfOpen = true
     this.#unknownUntil = performance.now() + this.#nextUnknownMs
     this.#nextUnknownMs = Math.min(2 * this.#nextUnknownMs, lastUnknownMs)
   }

@@ -216,7 +216,7 @@ export class SendLoop {
   }
 
   #mayStart(destination: DestinationState): boolean {
-    const most = destination.probing ? 1 : this.#settings.concurrency
+    const most = destination.halfOpen ? 1 : this.#settings.concurrency
     if (this.#stop.signal.aborted || destination.inFlight >= most) return false
     const wait = destination.waitMs
     if (wait <= 0) return true

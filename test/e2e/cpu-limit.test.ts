@@ -12,7 +12,7 @@ import { startNginx } from '../helpers/web-servers.ts'
 const run = promisify(execFile)
 
 interface Status {
-  readonly cpu: { readonly used_cores: number; readonly lowered: readonly { name: string; effect: string }[] }
+  readonly cpu: { readonly used_cores: number; readonly reduced: readonly { name: string; effect: string }[] }
   readonly degraded: readonly { readonly subsystem: string; readonly reason: string }[]
 }
 
@@ -46,7 +46,7 @@ test('an agent that takes more CPU than it may makes fewer spans, says so, and c
     assert.match(stdout, /2000 succeeded/)
     requests += 2000
     const status = await agent.document<Status>('/status')
-    isLowered = status.cpu.lowered.some(({ name }) => name === 'spans')
+    isLowered = status.cpu.reduced.some(({ name }) => name === 'spans')
     if (isLowered) assert.ok(status.degraded.some(({ subsystem }) => subsystem === 'cpu'))
     return isLowered
   })

@@ -97,7 +97,7 @@ test('lines of a file arrive as records with severity, trace and fields, and are
   assert.equal(metrics.sum('svc_log_records_total', 'source="files"'), 2)
   assert.equal(metrics.sum('svc_logs_collected_total', 'signal_type="files"'), 2)
   assert.equal(metrics.sum('svc_logs_exported_total'), 2)
-  assert.deepEqual([status.left_out_files, status.left_out_directories, status.places_taken], [0, 0, 0])
+  assert.deepEqual([status.omitted_files, status.omitted_directories, status.evicted_logs], [0, 0, 0])
   const { text: page } = await agent.get('/metrics')
   assert.match(page, /^svc_share_losses_total\{table="logs",reason="refused"\} 0$/m)
   assert.match(page, /^svc_memory_table_bytes\{table="positions of logs"\} [1-9]/m)

@@ -146,7 +146,7 @@ untold{a="ä\\"\\n"} NaN
   }
   await until('it is told to be up', waitMs, async () => (await targetsOf(agent))[0]!.health === 'up')
   const [target] = await targetsOf(agent)
-  assert.deepEqual([target!.samples, target!.whole_reads], [11, 1])
+  assert.deepEqual([target!.samples, target!.series_changes], [11, 1])
 })
 
 test('series, targets and scrapes that end are told to have ended, and come back', async () => {

@@ -30,9 +30,9 @@ interface View {
   readonly pid: number
   readonly service: string
   readonly executable: string
-  readonly listening: readonly number[]
-  readonly served: readonly number[]
-  readonly seen: boolean
+  readonly listening_ports: readonly number[]
+  readonly served_ports: readonly number[]
+  readonly has_calls: boolean
   readonly observed: boolean
   readonly reason: string
   readonly notes: readonly string[]
@@ -129,9 +129,9 @@ test('what is excluded by its name or by a port of its own has neither spans nor
   assert.equal(byPort.reason, 'discovery.exclude[1] matches')
   const [observed] = await views(agent, `port=${visible}`)
   assert.equal(observed?.observed, true)
-  assert.equal(observed.seen, true)
-  assert.deepEqual(observed.listening, [visible])
-  assert.deepEqual(observed.served, [visible])
+  assert.equal(observed.has_calls, true)
+  assert.deepEqual(observed.listening_ports, [visible])
+  assert.deepEqual(observed.served_ports, [visible])
 })
 
 test('with entries of instrument only what they mean is observed', { skip }, async () => {
@@ -208,7 +208,7 @@ test('asking about a process does not make it one that was seen', { skip }, asyn
   for (let times = 0; times < 2; times++) {
     const [view] = await views(agent, `pid=${quiet.pid}`)
     assert.equal(view?.observed, true)
-    assert.equal(view.seen, false)
+    assert.equal(view.has_calls, false)
     assert.match(view.notes.join(), /no call of a known protocol yet/)
     const [apart] = await views(agent, `port=${excluded}`)
     assert.ok(apart !== undefined && apart.pid === left.pid)

@@ -55,7 +55,7 @@ export function serviceOf(name: string, more: Partial<Service> = {}): Service {
     p50_ms: 8,
     p95_ms: 31,
     p99_ms: 88,
-    calls: [],
+    dependencies: [],
     trend: [],
     ...more,
   }
@@ -86,7 +86,7 @@ export function serviceLineOf(service: Service): ServiceLine {
     callees: [{ name: 'redis', requests_per_s: 80 }],
     routes: [{ name: 'GET /cart/*', spans: 240, errors: 3, slowest_ms: 1200, trace_id: '0'.repeat(32) }],
     resource: { 'service.name': service.name, 'process.pid': 4121 },
-    off: '',
+    no_data_reason: '',
   }
 }
 
@@ -99,7 +99,7 @@ export const pipelineLine: PipelineLine = {
       recovered: 0,
       exported: 90,
       rejected: 0,
-      dropped: [{ reason: 'queue_full', items: 7, wished: false }],
+      dropped: [{ reason: 'queue_full', items: 7, intended: false }],
       queued: 3,
       collected_per_s: 12.5,
       exported_per_s: 11,
@@ -119,7 +119,7 @@ export const pipelineLine: PipelineLine = {
       signals: ['traces'],
       state: 'failed',
       reason: 'connection refused; start the receiver',
-      facts: [],
+      details: [],
     },
   ],
   edges: [],

@@ -115,10 +115,10 @@ function Body({ line }: { readonly line: MapLine }) {
       <Empty
         title="No traffic yet"
         why={
-          line.off ||
+          line.no_data_reason ||
           'A line appears with the first request between two services, or from this host to another one. If something is missing, check the reason by port or name:'
         }
-        command={line.off === '' ? 'svc explain 8080' : 'svc doctor traces'}
+        command={line.no_data_reason === '' ? 'svc explain 8080' : 'svc doctor traces'}
       />
     )
   const shown = shownMap(line, filterOf())
@@ -140,9 +140,9 @@ function Body({ line }: { readonly line: MapLine }) {
           />
         )}
       </Figure>
-      {line.left_out > 0 || line.lost > 0 ? (
+      {line.omitted > 0 || line.lost > 0 ? (
         <p class="notice">
-          {line.left_out} connections and {whole(line.lost)} requests were omitted for lack of memory: raise{' '}
+          {line.omitted} connections and {whole(line.lost)} requests were omitted for lack of memory: raise{' '}
           <code>self_telemetry.ui.max_memory</code>.
         </p>
       ) : null}

@@ -61,7 +61,7 @@ function useAgain(): number {
 }
 
 function Metrics({ document }: { readonly document: MetricsDocument }) {
-  const { sections, off, at_ms } = document
+  const { sections, no_data_reason: off, at_ms } = document
   const q = parameter('q')
   const section = parameter('section')
   const filter = useMemo(() => new FamilyFilter(sections), [sections])

@@ -84,7 +84,7 @@ function summaryOf({ signals: all, nodes }: PipelineLine): string {
 
 const levels = { ok: '', limited: 'warn', failed: 'bad', off: 'off' } as const
 
-function graphNode({ id, kind, name, state, reason, facts }: Node): GraphNode {
+function graphNode({ id, kind, name, state, reason, details: facts }: Node): GraphNode {
   const note = state === 'ok' ? (facts[0] === undefined ? kind : `${facts[0].name} ${facts[0].value}`) : state
   const marks = { ok: '', limited: '! ', failed: '✕ ', off: '– ' } as const
   return {

@@ -102,9 +102,9 @@ function Profiles({
   }
   return (
     <>
-      {line.off === '' ? null : (
+      {line.no_data_reason === '' ? null : (
         <p class="notice" role="status">
-          {line.off}
+          {line.no_data_reason}
         </p>
       )}
       <h2 class="unseen">Time range</h2>
@@ -215,8 +215,8 @@ function None({
 }) {
   const others = kinds.filter(([id]) => id !== kind && line.kinds.includes(id)).map(([, title]) => title)
   const why =
-    line.off !== ''
-      ? line.off
+    line.no_data_reason !== ''
+      ? line.no_data_reason
       : service !== ''
         ? `${service} has no samples on this host in this window. Select another service, or all.`
         : 'The first profile appears at the end of its first interval, a few seconds after the start.'
@@ -224,9 +224,9 @@ function None({
     <div class="card">
       <h2 class="unseen">Profiles</h2>
       <Empty
-        title={`No ${lowered(kindTitle(kind))} profiles${line.off === '' ? ' yet' : ''}`}
+        title={`No ${lowered(kindTitle(kind))} profiles${line.no_data_reason === '' ? ' yet' : ''}`}
         why={why}
-        {...(line.off !== '' && { command: 'svc doctor profiles' })}
+        {...(line.no_data_reason !== '' && { command: 'svc doctor profiles' })}
       >
         {others.length > 0 ? <p class="note">Other profiles: {others.join(', ')}.</p> : null}
       </Empty>

@@ -41,8 +41,11 @@ function Body({ name, line }: { readonly name: string; readonly line: ServiceLin
     return (
       <Empty
         title={`No data for ${name}`}
-        why={line.off || 'No requests in this window, or the service is not observed. Check the reason:'}
-        command={line.off === '' ? `svc explain ${quoted(name)}` : 'svc doctor traces'}
+        why={
+          line.no_data_reason ||
+          'No requests in this window, or the service is not observed. Check the reason:'
+        }
+        command={line.no_data_reason === '' ? `svc explain ${quoted(name)}` : 'svc doctor traces'}
       />
     )
   const { from_ms, step_ms, requests_per_s, errors_per_s, p95_ms, routes, callers, callees, resource } = line

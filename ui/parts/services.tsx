@@ -51,7 +51,7 @@ export function Services({ rows }: { readonly rows: readonly Row[] }) {
             />
           ),
         },
-        { name: 'Dependencies', cell: ({ calls }) => calls.join(', ') },
+        { name: 'Dependencies', cell: ({ dependencies: calls }) => calls.join(', ') },
       ]}
       empty={
         <Empty

@@ -45,7 +45,7 @@ enum svc_protocol {
 	DO(mqtt) \
 	DO(dns)
 
-/* The same as bits, by their sign. */
+/* The same as bits, by their confidence. */
 #define BY_PREFACE \
 	(1U << svc_protocol_http2 | \
 	 1U << svc_protocol_amqp | \

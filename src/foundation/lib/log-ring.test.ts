@@ -8,7 +8,7 @@ const line = (n: number, text = '') => `${JSON.stringify({ n, text })}\n`
 interface Parsed {
   readonly n?: number
   readonly text?: string
-  readonly left_out?: number
+  readonly omitted?: number
   readonly begins?: string
   readonly bytes?: number
 }
@@ -34,14 +34,14 @@ test('the first lines stay, then it says how many are missing, then come the lat
     lines.slice(0, 3).map(({ n }) => n),
     [0, 1, 2],
   )
-  const { left_out } = lines[3]!
+  const { omitted } = lines[3]!
   const latest = lines.slice(4).map(({ n }) => n!)
   assert.ok(latest.length > 10, `${latest.length}`)
   assert.deepEqual(
     latest,
     Array.from(latest, (_, i) => 1000 - latest.length + i),
   )
-  assert.equal(left_out, 1000 - 3 - latest.length)
+  assert.equal(omitted, 1000 - 3 - latest.length)
 })
 
 test('whatever is added, it is whole lines in their order, within the bytes, and nothing is uncounted', () => {
@@ -51,8 +51,8 @@ test('whatever is added, it is whole lines in their order, within the bytes, and
       const ring = new LogRing({ bytes: 2048, first })
       for (const [n, text] of all.entries()) ring.add(line(n, text))
       const lines = parsed(ring)
-      const leftOut = lines.find(each => each.left_out !== undefined)?.left_out ?? 0
-      const kept = lines.filter(each => each.left_out === undefined)
+      const leftOut = lines.find(each => each.omitted !== undefined)?.omitted ?? 0
+      const kept = lines.filter(each => each.omitted === undefined)
       assert.equal(kept.length + leftOut, all.length)
       assert.ok(Buffer.byteLength(ring.text()) <= 2048 + 128)
       const numbers = kept.filter(each => each.n !== undefined).map(({ n }) => n!)

@@ -61,7 +61,7 @@ export class LogRing {
   /** All that is kept as NDJSON, the oldest line first; where lines are gone, a line says how many. */
   text(): string {
     const first = this.#bytes.toString('utf8', 0, this.#base)
-    const note = { level: 'info', msg: 'older records are omitted here', left_out: this.#leftOut }
+    const note = { level: 'info', msg: 'older records are omitted here', omitted: this.#leftOut }
     const gap = this.#leftOut > 0 ? `${JSON.stringify(note)}\n` : ''
     const from = this.#base + this.#oldest
     const end = from + this.#used

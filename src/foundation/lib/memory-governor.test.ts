@@ -44,7 +44,7 @@ test('a table gives back what is beyond its share, and the others nothing', () =
   governor.look()
   assert.deepEqual([large.held, small.held], [300, 100])
   assert.deepEqual(
-    governor.tables().map(({ shed, limit }) => [shed, limit]),
+    governor.tables().map(({ released: shed, limit }) => [shed, limit]),
     [
       [100, 300],
       [0, 250],

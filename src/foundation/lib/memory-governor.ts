@@ -52,7 +52,7 @@ export interface TableState {
   /** 0: a key of its own bounds it. */
   readonly limit: number
   /** Bytes given back since the start because memory was short. */
-  readonly shed: number
+  readonly released: number
 }
 
 const order: readonly MemoryKind[] = ['cache', 'detail', 'intake']
@@ -127,7 +127,7 @@ export class MemoryGovernor {
       kind: table.kind,
       bytes: table.bytes(),
       limit: table.apart ? 0 : this.limitOf(table.share),
-      shed: shedBytes,
+      released: shedBytes,
     }))
   }
 

@@ -10,7 +10,7 @@ export interface DropReason {
   /** What to do: an imperative without its full stop. */
   readonly hint: string
   /** Somebody asked for it, or nobody was to receive it: no loss. */
-  readonly wished?: true
+  readonly intended?: true
 }
 
 const rising = 'raise agent.ebpf.network.sampling.max_spans_per_second; metrics still count these calls'
@@ -22,7 +22,7 @@ const reasons = {
     place: 'pipeline',
     means: 'no exporter is configured for this signal; its data is shown on this host only',
     hint: 'set otlp.endpoint, or OTEL_EXPORTER_OTLP_ENDPOINT',
-    wished: true,
+    intended: true,
   },
   queue_full: {
     place: 'queue',
@@ -48,7 +48,7 @@ const reasons = {
     place: 'pipeline',
     means: 'sampling dropped them: agent.ebpf.network.sampling.ratio, or a rule with the action sample',
     hint: 'raise the ratio; 1 keeps all. Metrics still count them',
-    wished: true,
+    intended: true,
   },
   over_budget: {
     place: 'capture',
@@ -102,25 +102,25 @@ const reasons = {
     place: 'capture',
     means: 'agent.ebpf.network.exclude_paths matches this path',
     hint: 'remove the path from agent.ebpf.network.exclude_paths; metrics still count these calls',
-    wished: true,
+    intended: true,
   },
   not_selected: {
     place: 'capture',
     means: 'no discovery rule matches this process, or one excludes it',
     hint: 'svc explain PORT names the rule; change discovery.instrument or discovery.exclude',
-    wished: true,
+    intended: true,
   },
   instrumented: {
     place: 'capture',
     means: 'the process exports its own spans, and svc sends no duplicates',
     hint: 'no action; to get spans from svc instead, turn off the SDK in the process',
-    wished: true,
+    intended: true,
   },
   transform: {
     place: 'pipeline',
     means: 'a rule of pipeline.transform dropped them',
     hint: 'svc pipeline test names the rule; svc_processor_outcomes_total counts each',
-    wished: true,
+    intended: true,
   },
   too_large: {
     place: 'receiver',

@@ -1,7 +1,7 @@
 import { type Signal, signals } from '../../foundation/model/signal.ts'
 import { valueText, visible } from './item-snapshot.ts'
 import { addCounts, isIdle, neverMatched, type RuleCount, ruleTitle } from './rules.ts'
-import type { Fate, Trial } from './trial.ts'
+import type { ItemOutcome, Trial } from './trial.ts'
 
 /** Marks a piece of text for a terminal. */
 export type Paint = (text: string, color: 'red' | 'green' | 'bold') => string
@@ -11,14 +11,14 @@ export const painted: Paint = (text, color) => `\u001b[${codes[color]}m${text}\u
 export const plain: Paint = text => text
 
 /** What became of one item: a heading, and a line for each key before and after. '' for one that stayed as it was. */
-export function fateText(
+export function outcomeText(
   signal: Signal,
-  { title, line, fate, changes, reason, by }: Fate,
+  { title, line, outcome, changes, reason, by }: ItemOutcome,
   paint: Paint,
 ): string {
-  if (fate === 'same') return ''
-  const why = fate === 'dropped' ? `: ${reason}${by.length > 0 ? ` (${by.join('; ')})` : ''}` : ''
-  const lines = [paint(`line ${line}, ${signal}: ${title} ${fate}${why}`, 'bold')]
+  if (outcome === 'same') return ''
+  const why = outcome === 'dropped' ? `: ${reason}${by.length > 0 ? ` (${by.join('; ')})` : ''}` : ''
+  const lines = [paint(`line ${line}, ${signal}: ${title} ${outcome}${why}`, 'bold')]
   for (const { key, before, after } of changes) {
     if (before !== undefined) lines.push(paint(`- ${visible(key)}: ${valueText(before)}`, 'red'))
     if (after !== undefined) lines.push(paint(`+ ${visible(key)}: ${valueText(after)}`, 'green'))
@@ -27,14 +27,17 @@ export function fateText(
 }
 
 /** The same as an object, of one line of JSON. */
-export function fateObject(signal: Signal, { line, title, fate, changes, reason, by }: Fate): object {
+export function outcomeObject(
+  signal: Signal,
+  { line, title, outcome, changes, reason, by }: ItemOutcome,
+): object {
   return {
     signal,
     line,
     item: title,
-    fate,
+    outcome,
     ...(changes.length > 0 && { changes }),
-    ...(fate === 'dropped' && { reason, by }),
+    ...(outcome === 'dropped' && { reason, by }),
   }
 }
 
@@ -104,7 +107,7 @@ export function summaryObject(summary: Summary): object {
             changed: tally.changed,
             added: tally.added,
             dropped: Object.fromEntries(tally.dropped),
-            left_out: Object.fromEntries(tally.leftOut),
+            omitted: Object.fromEntries(tally.leftOut),
             lost: Object.fromEntries(tally.lost),
           },
         ]),

@@ -27,12 +27,12 @@ import {
 import { droppedBy, type RuleCount, ruleCounts } from './rules.ts'
 
 /** What became of one item, or of the resource of those that follow. */
-export interface Fate {
+export interface ItemOutcome {
   readonly of: 'resource' | 'item' | 'point'
   readonly title: string
   /** The line of the request that it stood in. */
   readonly line: number
-  readonly fate: 'same' | 'changed' | 'dropped' | 'added'
+  readonly outcome: 'same' | 'changed' | 'dropped' | 'added'
   /** Of a change. */
   readonly changes: readonly Change[]
   /** Of a drop: its reason, and which processor or rule it was. */
@@ -57,7 +57,7 @@ export interface TrialOptions {
   readonly settings: ChainSettings
   readonly env: Omit<ProcessorEnv, 'signal' | 'nowMs'>
   /** Told of every item; items are looked at closely only if there is one. */
-  readonly onFate?: (fate: Fate) => void
+  readonly onOutcome?: (outcome: ItemOutcome) => void
 }
 
 type AnyItem = DecodedItem[Signal]
@@ -83,7 +83,7 @@ export class Trial {
   }
   readonly #chain: Chain<AnyItem> | undefined
   readonly #builder: RequestBuilder<AnyItem>
-  readonly #onFate: TrialOptions['onFate']
+  readonly #onOutcome: TrialOptions['onOutcome']
   /** The chain's clock follows the items', so that rates are those of the input. */
   #nowMs = 0
   #line = 0
@@ -94,9 +94,9 @@ export class Trial {
   /** Start times of points, which are numbered while the chain has them: it leaves them as they are. */
   readonly #starts: number[] = []
 
-  constructor(signal: Signal, { settings, env, onFate }: TrialOptions) {
+  constructor(signal: Signal, { settings, env, onOutcome }: TrialOptions) {
     this.signal = signal
-    this.#onFate = onFate
+    this.#onOutcome = onOutcome
     const full = { ...env, nowMs: () => this.#nowMs }
     this.#chain = compileChain(signal, settings, full) as Chain<AnyItem> | undefined
     this.#builder = new RequestBuilder<AnyItem>(encodings[signal]() as Encoding<AnyItem>)
@@ -134,7 +134,7 @@ export class Trial {
 
   #item(resource: Resource, scope: Scope, item: AnyItem): void {
     this.#nowMs = Math.max(this.#nowMs, timeOf(item) / 1000)
-    if (this.#onFate && resource !== this.#resource) {
+    if (this.#onOutcome && resource !== this.#resource) {
       this.#resource = resource
       this.#untold = attributesSnapshot(resource.attributes)
     }
@@ -144,8 +144,8 @@ export class Trial {
 
   #single(resource: Resource, scope: Scope, item: Span | LogRecord | Profile): void {
     this.tally.in++
-    const title = this.#onFate ? titleOf(item) : ''
-    const before = this.#onFate && snapshotOf(item)
+    const title = this.#onOutcome ? titleOf(item) : ''
+    const before = this.#onOutcome && snapshotOf(item)
     this.#pass(resource, scope, item, {
       add: (to, group, left) => {
         this.#builder.add(to, group, left)
@@ -156,7 +156,7 @@ export class Trial {
       },
       drop: reason => {
         add(this.tally.dropped, reason, 1)
-        if (this.#onFate) this.#tellDrop('item', [title], reason)
+        if (this.#onOutcome) this.#tellDrop('item', [title], reason)
       },
     })
   }
@@ -193,7 +193,7 @@ export class Trial {
         reasons.push(reason)
       },
     })
-    if (this.#onFate && left.size > 0)
+    if (this.#onOutcome && left.size > 0)
       this.#tellDrop(
         'point',
         [...left].map(at => pointTitle(metric, points[at]!.attributes)),
@@ -214,37 +214,37 @@ export class Trial {
       this.#tell({
         of: 'resource',
         title: resourceTitle(this.#resource!.attributes),
-        fate: 'changed',
+        outcome: 'changed',
         changes,
       })
     this.#untold = undefined
   }
 
   #tellPoint(metric: Metric, before: Attributes, after: Attributes): void {
-    if (!this.#onFate) return
+    if (!this.#onOutcome) return
     const changes = changesBetween(attributesSnapshot(before), attributesSnapshot(after))
     this.#tellChange('point', pointTitle(metric, before), changes)
   }
 
   #tellAdded(metric: Metric, attributes: Attributes): void {
     this.tally.added++
-    if (this.#onFate) this.#tell({ of: 'point', title: pointTitle(metric, attributes), fate: 'added' })
+    if (this.#onOutcome) this.#tell({ of: 'point', title: pointTitle(metric, attributes), outcome: 'added' })
   }
 
-  #tellChange(of: Fate['of'], title: string, changes: readonly Change[]): void {
+  #tellChange(of: ItemOutcome['of'], title: string, changes: readonly Change[]): void {
     if (changes.length > 0) this.tally.changed++
-    this.#tell({ of, title, fate: changes.length > 0 ? 'changed' : 'same', changes })
+    this.#tell({ of, title, outcome: changes.length > 0 ? 'changed' : 'same', changes })
   }
 
-  #tellDrop(of: Fate['of'], titles: readonly string[], reason: string): void {
+  #tellDrop(of: ItemOutcome['of'], titles: readonly string[], reason: string): void {
     const counts = this.ruleCounts()
     const by = droppedBy(this.#counts, counts)
     this.#counts = counts
-    for (const title of titles) this.#tell({ of, title, fate: 'dropped', reason, by })
+    for (const title of titles) this.#tell({ of, title, outcome: 'dropped', reason, by })
   }
 
-  #tell(fate: Pick<Fate, 'of' | 'title' | 'fate'> & Partial<Fate>): void {
-    this.#onFate?.({ line: this.#line, changes: [], reason: '', by: [], ...fate })
+  #tell(outcome: Pick<ItemOutcome, 'of' | 'title' | 'outcome'> & Partial<ItemOutcome>): void {
+    this.#onOutcome?.({ line: this.#line, changes: [], reason: '', by: [], ...outcome })
   }
 }
 

@@ -18,8 +18,8 @@ export interface CpuState {
   /** Over the last ten seconds, of all threads and of the programs that svc started. */
   readonly used_cores: number
   /** Steps down since the start. */
-  readonly changes: number
-  readonly lowered: readonly LoweredPart[]
+  readonly reductions: number
+  readonly reduced: readonly LoweredPart[]
 }
 
 /** Cores by `limits.cpu`. */
@@ -67,8 +67,8 @@ export class Cpu {
     return {
       limit_cores: limitCores,
       used_cores: Math.round(this.#usedCores * 1000) / 1000,
-      changes,
-      lowered,
+      reductions: changes,
+      reduced: lowered,
     }
   }
 

@@ -34,7 +34,7 @@ export interface MemoryState {
   readonly pressure: MemoryPressure
   /** How often memory was short. */
   readonly shortages: number
-  readonly tables: { readonly held: number; readonly limit: number; readonly largest: readonly TableState[] }
+  readonly tables: { readonly used: number; readonly limit: number; readonly largest: readonly TableState[] }
 }
 
 /** The governor with a clock. */
@@ -83,7 +83,7 @@ export class Memory {
       pressure: governor.pressure,
       shortages: governor.shortages,
       tables: {
-        held: governor.bytes,
+        used: governor.bytes,
         limit: governor.bounds.tablesBytes,
         largest: tables.sort((a, b) => b.bytes - a.bytes),
       },

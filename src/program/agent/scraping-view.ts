@@ -98,7 +98,7 @@ function targetOf(state: TargetState): TargetsDocument['jobs'][number]['targets'
     wire_bytes: state.wireBytes,
     scrapes: state.scrapes,
     failures: state.failures,
-    missed: state.missed,
-    whole_reads: state.wholeReads,
+    skipped: state.missed,
+    series_changes: state.wholeReads,
   }
 }

@@ -58,7 +58,7 @@ export interface Fault extends Degradation {
   readonly fails?: keyof ReadinessChecks | undefined
 }
 
-export type Fact = PipelineLine['nodes'][number]['facts'][number]
+export type Fact = PipelineLine['nodes'][number]['details'][number]
 
 /** How a subsystem is. Made whenever something looks, so what is costly is a function. */
 export interface State {

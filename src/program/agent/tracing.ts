@@ -217,8 +217,8 @@ export class Tracing {
   #withoutNames(): TracingLimit | undefined {
     if (this.capture.selfPid === process.pid) return undefined
     this.#options.processes.withoutProc()
-    const { detail, lose, hint } = ownPids
-    return { subsystem: 'processes', reason: `${detail}: ${lose}`, hint }
+    const { detail, impact, hint } = ownPids
+    return { subsystem: 'processes', reason: `${detail}: ${impact}`, hint }
   }
 
   #register(governor: MemoryGovernor | undefined): void {

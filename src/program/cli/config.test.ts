@@ -97,7 +97,7 @@ test('without an agent it is the file with where each value is from, secrets red
     {
       key: 'log_level',
       value: 'warn',
-      fallback: 'info',
+      default: 'info',
       origin: `${path}:3:12`,
     },
   )
@@ -115,14 +115,21 @@ test('a file that is wrong is told and nothing is printed', async () => {
 test('of an agent that runs it is what that has in effect', async t => {
   const page = {
     config: [
-      { key: 'mode', value: 'agent', fallback: 'agent', origin: 'default', summary: '', restart: true },
+      {
+        key: 'mode',
+        value: 'agent',
+        default: 'agent',
+        origin: 'default',
+        summary: '',
+        requires_restart: true,
+      },
       {
         key: 'otlp.endpoint',
         value: 'h:1',
-        fallback: '""',
+        default: '""',
         origin: 'a.yaml:1:2',
         summary: '',
-        restart: false,
+        requires_restart: false,
       },
     ],
   }

@@ -5,18 +5,18 @@ export interface Loss {
   readonly reason: string
   readonly items: number
   /** Somebody asked for it, or nobody was to receive it: no loss. */
-  readonly isWished: boolean
+  readonly isIntended: boolean
 }
 
 /** What was dropped or refused since the start: what was lost stands first, then the most. */
 export function lossesOf({ signals }: Pick<PipelineLine, 'signals'>): readonly Loss[] {
   return signals
     .flatMap(({ signal, dropped, rejected }) => [
-      ...dropped.map(({ reason, items, wished }) => ({ signal, reason, items, isWished: wished })),
-      { signal, reason: 'rejected by the receiver', items: rejected, isWished: false },
+      ...dropped.map(({ reason, items, intended }) => ({ signal, reason, items, isIntended: intended })),
+      { signal, reason: 'rejected by the receiver', items: rejected, isIntended: false },
     ])
     .filter(({ items }) => items > 0)
-    .toSorted((a, b) => Number(a.isWished) - Number(b.isWished) || b.items - a.items)
+    .toSorted((a, b) => Number(a.isIntended) - Number(b.isIntended) || b.items - a.items)
 }
 
 /** What a reason means where that is no loss; empty where its name says it. */

@@ -132,7 +132,7 @@ test('points are told one by one, and a series that was made of others is an add
   const objects = lines.map(line => JSON.parse(line))
   const points = objects.filter(({ signal }) => signal === 'metrics')
   assert.deepEqual(
-    points.map(({ item, fate, reason, by }) => [item, fate, reason, by]),
+    points.map(({ item, outcome, reason, by }) => [item, outcome, reason, by]),
     [
       ['point http.requests{user="a"}', 'same', undefined, undefined],
       ['point http.requests{otel.metric.overflow=true}', 'added', undefined, undefined],
@@ -147,7 +147,7 @@ test('points are told one by one, and a series that was made of others is an add
     changed: 0,
     added: 1,
     dropped: { cardinality: 2 },
-    left_out: {},
+    omitted: {},
     lost: {},
   })
 })

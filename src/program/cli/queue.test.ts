@@ -90,8 +90,8 @@ test('ls says what waits, for people and as JSON, and who has it open', async t 
   const json = JSON.parse((await svcQueue('--json', '--directory', directory, '--signal', 'traces')).out)
   assert.equal(json.agent, null)
   assert.deepEqual(Object.keys(json.signals), ['traces'])
-  const { batches, items, refused, damaged_places } = json.signals.traces
-  assert.deepEqual([batches, items, refused, damaged_places], [2, 4, { batches: 1, items: 2 }, 0])
+  const { batches, items, rejected, damaged_places } = json.signals.traces
+  assert.deepEqual([batches, items, rejected, damaged_places], [2, 4, { batches: 1, items: 2 }, 0])
 
   const store = open(directory)
   const beside = await svcQueue('ls', '--directory', directory)

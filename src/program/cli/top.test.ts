@@ -16,7 +16,7 @@ import {
   type UiAgent,
 } from '../../../test/helpers/ui-agent.ts'
 
-const cart = serviceOf('cart', { calls: ['redis', 'postgresql (orders)'] })
+const cart = serviceOf('cart', { dependencies: ['redis', 'postgresql (orders)'] })
 const checkout = serviceOf('checkout', {
   protocols: ['grpc'],
   requests_per_s: 12.7,
@@ -24,7 +24,7 @@ const checkout = serviceOf('checkout', {
   p50_ms: 19,
   p95_ms: 240,
   p99_ms: 1200,
-  calls: ['cart', 'payment'],
+  dependencies: ['cart', 'payment'],
 })
 let services = [checkout, cart]
 const asked: string[] = []
@@ -269,7 +269,7 @@ test('--json gives the lines as they came, once or on and on', async () => {
 
 test('foreign text controls no terminal', { skip: withoutTmux }, async t => {
   const before = services
-  services = [serviceOf('evil\x1b]0;x\x07\x1b[2J\r\n\u202e\u009b31m名前', { calls: ['\x1b[31mred'] })]
+  services = [serviceOf('evil\x1b]0;x\x07\x1b[2J\r\n\u202e\u009b31m名前', { dependencies: ['\x1b[31mred'] })]
   t.after(() => {
     services = before
   })

@@ -146,9 +146,9 @@ function outcomeIn(
   each: Partial<DoctorDocument['checks'][number]>,
   table: readonly Check[],
 ): Examined | undefined {
-  const { name, state, detail, fault = '', lose = '' } = each ?? {}
+  const { name, state, detail, fault = '', impact = '' } = each ?? {}
   const row = table.find(check => check.name === name)
-  const isText = [state, detail, fault, lose].every(text => typeof text === 'string')
+  const isText = [state, detail, fault, impact].every(text => typeof text === 'string')
   if (row === undefined || !isText) return undefined
   const declared = Object.hasOwn(row.faults, fault) ? row.faults[fault] : undefined
   return {
@@ -157,7 +157,7 @@ function outcomeIn(
     detail: detail!.slice(0, longest),
     by: 'agent',
     ...(fault !== '' && { fault: fault.slice(0, longest) }),
-    ...(lose !== '' && { lose: lose.slice(0, longest) }),
+    ...(impact !== '' && { impact: impact.slice(0, longest) }),
     ...(declared !== undefined && { hints: declared.hints }),
   }
 }

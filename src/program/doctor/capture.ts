@@ -10,7 +10,7 @@ export const capture = check({
   name: 'capture programs',
   group: 'traces',
   summary: 'The kernel accepts the actual programs of svc; they are loaded, not attached, and unloaded',
-  lose: 'traces and request metrics',
+  impact: 'traces and request metrics',
   faults: programFaults('traces'),
   try: ({ loaded: { config } }) => {
     const { backend: wanted, network } = config.agent.ebpf

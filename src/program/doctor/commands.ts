@@ -19,7 +19,7 @@ export const adminSocket = check({
   group: 'commands',
   summary:
     'The agent can create its socket for commands on this host; one with another name is created there and removed',
-  lose: 'commands without a token: local commands use the network address',
+  impact: 'commands without a token: local commands use the network address',
   faults: {
     not_writable: {
       state: 'limited',

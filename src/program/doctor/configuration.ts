@@ -6,7 +6,7 @@ export const settings = check({
   group: 'configuration',
   summary: 'The configuration is valid and supported by this version',
   reads: 'file',
-  lose: 'the agent: it does not start',
+  impact: 'the agent: it does not start',
   faults: {
     invalid: {
       state: 'missing',
@@ -16,7 +16,7 @@ export const settings = check({
     not_built: {
       state: 'limited',
       what: 'a key enables a feature that this version does not have',
-      lose: 'the feature of that key',
+      impact: 'the feature of that key',
       hints: { config: 'remove the key' },
     },
     not_built_by_default: {

@@ -23,7 +23,7 @@ export const containerRuntime = check({
   name: 'container runtime',
   group: 'discovery',
   summary: 'Docker, Podman or containerd answers; not needed on a host without them',
-  lose: 'names, images and labels of containers; their ids are still known',
+  impact: 'names, images and labels of containers; their ids are still known',
   faults: {
     absent: {
       state: 'note',
@@ -75,7 +75,7 @@ export const cluster = check({
   group: 'discovery',
   summary: 'The Kubernetes API server lets svc watch the pods of this node; not needed outside a cluster',
   reads: 'secrets',
-  lose: 'pod, deployment and namespace names on all telemetry',
+  impact: 'pod, deployment and namespace names on all telemetry',
   faults: {
     absent: {
       state: 'note',
@@ -122,7 +122,7 @@ export const cloudMetadata = check({
   name: 'cloud metadata',
   group: 'discovery',
   summary: 'The metadata service of the cloud answers; not needed outside a cloud',
-  lose: 'region, zone, account and machine type on all telemetry',
+  impact: 'region, zone, account and machine type on all telemetry',
   faults: {
     absent: {
       state: 'note',

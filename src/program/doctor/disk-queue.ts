@@ -11,7 +11,7 @@ export const diskQueue = check({
   name: 'disk queue',
   group: 'export',
   summary: 'The queue on disk is writable, and its file system has room for its maximum size',
-  lose: 'queued data if svc crashes: it is in memory only',
+  impact: 'queued data if svc crashes: it is in memory only',
   faults: {
     off: {
       state: 'note',
@@ -31,7 +31,7 @@ export const diskQueue = check({
     small: {
       state: 'note',
       what: 'the file system has less room than the maximum size of the queue; svc leaves some of it to others',
-      lose: 'the oldest queued data, counted, if a long outage fills it',
+      impact: 'the oldest queued data, counted, if a long outage fills it',
       hints: {
         config: 'pipeline.export.queue.directory on another file system, or a smaller max_size_bytes',
       },

@@ -183,8 +183,8 @@ async function outcomesOf(row: Check, circumstances: Circumstances): Promise<Exa
   try {
     const findings = await bounded(async () => row.try(circumstances), 3 * circumstances.timeoutMs)
     return findings.map(finding => {
-      const { lose, ...outcome } = outcomeOf(row, finding)
-      if (off === undefined || outcome.state === 'ok') return { name, ...outcome, ...(lose && { lose }) }
+      const { impact, ...outcome } = outcomeOf(row, finding)
+      if (off === undefined || outcome.state === 'ok') return { name, ...outcome, ...(impact && { impact }) }
       return { name, ...outcome, state: 'note', detail: `${outcome.detail} (not needed: ${off})` }
     })
   } catch (error) {

@@ -8,7 +8,7 @@ export const gpus = check({
   name: 'NVIDIA GPUs',
   group: 'gpu',
   summary: 'The NVIDIA driver library (NVML) works; not needed on a host without GPUs',
-  lose: 'all GPU metrics',
+  impact: 'all GPU metrics',
   faults: {
     absent: {
       state: 'note',
@@ -27,7 +27,7 @@ export const gpus = check({
     lost: {
       state: 'limited',
       what: 'some GPUs are measured, but one does not answer its driver',
-      lose: 'metrics of that GPU',
+      impact: 'metrics of that GPU',
       hints: {
         any: 'check dmesg for the cause (lines with NVRM and Xid); such a GPU needs a reset or a reboot of the host',
       },

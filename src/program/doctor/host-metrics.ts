@@ -10,7 +10,7 @@ export const metricsAddress = check({
   name: 'metrics address',
   group: 'host',
   summary: 'The endpoint of host metrics can listen on its address; a socket is bound there briefly',
-  lose: served,
+  impact: served,
   faults: {
     taken: {
       state: 'limited',
@@ -52,7 +52,7 @@ export const remoteMounts = check({
   group: 'host',
   summary:
     'svc-probe, the program that reads network and FUSE mounts, is installed; svc itself never accesses them',
-  lose: 'disk space of network and FUSE mounts, and text files there',
+  impact: 'disk space of network and FUSE mounts, and text files there',
   faults: {
     absent: {
       state: 'limited',
@@ -70,7 +70,7 @@ export const collectors = check({
   name: 'collectors',
   group: 'host',
   summary: 'Each enabled collector can read its data; a collector without data is not a problem',
-  lose: 'the metrics of that collector',
+  impact: 'the metrics of that collector',
   faults: {
     failed: {
       state: 'limited',

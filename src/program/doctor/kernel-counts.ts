@@ -15,7 +15,7 @@ export interface PartPrograms {
   readonly name: string
   readonly part: KernelPart
   readonly summary: string
-  readonly lose: string
+  readonly impact: string
   readonly object: string
   /** Programs of the object that a kernel may refuse without harm. */
   readonly optional?: readonly string[]
@@ -27,7 +27,7 @@ export const partPrograms: readonly PartPrograms[] = [
     part: connections,
     summary:
       'The kernel accepts the programs that count connections; they are loaded, not attached, and unloaded',
-    lose: 'metrics of connections, their round-trip times, and flows',
+    impact: 'metrics of connections, their round-trip times, and flows',
     object: 'net',
   },
   {
@@ -35,7 +35,7 @@ export const partPrograms: readonly PartPrograms[] = [
     part: processEvents,
     summary:
       'The kernel accepts the programs that track process starts and ends; they are loaded, not attached',
-    lose: 'records and counts of process starts and ends, and the names of very short-lived processes',
+    impact: 'records and counts of process starts and ends, and the names of very short-lived processes',
     object: 'process',
     optional: oomPrograms,
   },
@@ -43,27 +43,28 @@ export const partPrograms: readonly PartPrograms[] = [
     name: 'system call programs',
     part: systemCalls,
     summary: 'The kernel accepts the programs that count system calls, if agent.ebpf.syscalls is on',
-    lose: 'counts and durations of system calls',
+    impact: 'counts and durations of system calls',
     object: 'syscount',
   },
   {
     name: 'host programs',
     part: hostCounts,
     summary: 'The kernel accepts the programs for the host metrics of agent.nodeexporter.ebpf_enhanced',
-    lose: 'host metrics of TCP round-trip times and retransmissions, and of open files by process',
+    impact: 'host metrics of TCP round-trip times and retransmissions, and of open files by process',
     object: 'host',
   },
 ]
 
-export const kernelCounts: readonly Check[] = partPrograms.map(({ name, part, summary, lose, ...programs }) =>
-  check<ProgramFault>({
-    name,
-    group: 'kernel',
-    summary,
-    lose,
-    faults: programFaults('kernel'),
-    try: ({ loaded: { config } }) => (part.off(config.agent) === undefined ? [tryPart(programs)] : []),
-  }),
+export const kernelCounts: readonly Check[] = partPrograms.map(
+  ({ name, part, summary, impact, ...programs }) =>
+    check<ProgramFault>({
+      name,
+      group: 'kernel',
+      summary,
+      impact,
+      faults: programFaults('kernel'),
+      try: ({ loaded: { config } }) => (part.off(config.agent) === undefined ? [tryPart(programs)] : []),
+    }),
 )
 
 function tryPart({ object, optional = [] }: Pick<PartPrograms, 'object' | 'optional'>) {

@@ -7,7 +7,7 @@ export const lastRun = check({
   name: 'last run',
   group: 'runtime',
   summary: 'The previous run was stopped on request',
-  lose: 'data in memory at that time, and data until the next start',
+  impact: 'data in memory at that time, and data until the next start',
   faults: {
     fault: {
       state: 'note',
@@ -19,7 +19,7 @@ export const lastRun = check({
     const last = status?.last_run
     if (last === undefined) return []
     if (last === null) return [{ ok: 'no previous run is known' }]
-    const { ended, at, reason, hint } = last
+    const { ended, ended_at: at, reason, hint } = last
     if (ended === 'clean') return [{ ok: `it ended at ${at}: ${reason}` }]
     return [{ fault: 'fault', detail: `it ended at ${at}: ${reason}${hint === '' ? '' : `; ${hint}`}` }]
   },
@@ -29,7 +29,7 @@ export const eventLoop = check({
   name: 'event loop',
   group: 'runtime',
   summary: 'No turn of the event loop of the running agent took longer than a second',
-  lose: 'timely answers: during a turn the agent does nothing else',
+  impact: 'timely answers: during a turn the agent does nothing else',
   faults: {
     long: {
       state: 'note',

@@ -12,7 +12,7 @@ export const logDirectories = check({
   name: 'container logs',
   group: 'logs',
   summary: 'The log directories of container runtimes, if any, can be read',
-  lose: 'container logs',
+  impact: 'container logs',
   faults: {
     absent: {
       state: 'note',
@@ -50,7 +50,7 @@ export const logFiles = check({
   name: 'log files',
   group: 'logs',
   summary: 'The patterns of agent.logs.paths match readable files',
-  lose: 'logs of these files',
+  impact: 'logs of these files',
   faults: {
     none: {
       state: 'limited',
@@ -95,7 +95,7 @@ export const logPositions = check({
   name: 'log positions',
   group: 'logs',
   summary: 'The file with the read positions of logs is writable',
-  lose: 'lines written while svc is stopped; after a restart logs are read from their end',
+  impact: 'lines written while svc is stopped; after a restart logs are read from their end',
   faults: {
     refused: {
       state: 'limited',
@@ -122,7 +122,7 @@ export const journal = check({
   name: 'journal',
   group: 'logs',
   summary: 'The program journalctl is installed to read the journal, if agent.logs.journald is on',
-  lose: 'logs of the journal',
+  impact: 'logs of the journal',
   faults: {
     absent: {
       state: 'missing',

@@ -18,7 +18,7 @@ export const address = check({
   name: 'address',
   group: 'management',
   summary: 'The management API can listen on its address; a socket is bound there briefly',
-  lose: noStart,
+  impact: noStart,
   faults: {
     taken: {
       state: 'missing',
@@ -78,7 +78,7 @@ export const certificate = check({
   name: 'TLS files',
   group: 'management',
   summary: 'With TLS on, certificate and key are readable, match and are valid now',
-  lose: noStart,
+  impact: noStart,
   faults: {
     unreadable: {
       state: 'missing',
@@ -100,7 +100,7 @@ export const certificate = check({
     expired: {
       state: 'limited',
       what: 'the certificate is not valid now: clients reject it',
-      lose: 'clients that check the certificate, including metric scrapes',
+      impact: 'clients that check the certificate, including metric scrapes',
       hints: { any: 'renew the certificate; check the clock of this host: date -u' },
     },
     expiring: {
@@ -165,12 +165,12 @@ export const exposure = check({
   group: 'management',
   summary: 'The management API needs a token, over TLS, or is reachable only from this host',
   reads: 'secrets',
-  lose: 'control over access to configuration, status and metrics',
+  impact: 'control over access to configuration, status and metrics',
   faults: {
     no_token: {
       state: 'missing',
       what: 'a token is required, but none is set',
-      lose: noStart,
+      impact: noStart,
       hints: bySecret,
     },
     short_token: {
@@ -189,7 +189,7 @@ export const exposure = check({
     open_admin: {
       state: 'limited',
       what: 'other hosts may administer the agent without a token',
-      lose: 'control over reloads, flushes and profiles of the agent',
+      impact: 'control over reloads, flushes and profiles of the agent',
       hints: { config: 'self_telemetry.auth.enabled: true, or self_telemetry.admin.allow_remote: false' },
     },
     plain_text: {

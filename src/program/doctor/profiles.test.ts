@@ -105,10 +105,10 @@ test('namespaces and a seccomp filter are told apart', { skip }, () => {
 test('a kernel that cannot walk by tables is limited, and says what is lost', { skip }, () => {
   const found = tryProfilePrograms(true)
   assert.equal(nameOf(found), 'degraded')
-  const { state, lose, hints, detail } = outcomeOf(profilePrograms, found)
+  const { state, impact, hints, detail } = outcomeOf(profilePrograms, found)
   assert.equal(state, 'limited')
   assert.match(detail, /^stacks are unwound by frame pointers only: /)
-  assert.match(lose!, /without frame pointers/)
+  assert.match(impact!, /without frame pointers/)
   assert.match(hints!.kernel!, /lockdown/)
   assert.equal(nameOf(tryProfilePrograms()), 'ok')
 })

@@ -15,13 +15,13 @@ export const profilePrograms = check({
   name: 'profile programs',
   group: 'profiles',
   summary: 'The kernel accepts the programs that unwind stacks; they are loaded, not attached, and unloaded',
-  lose: 'profiles',
+  impact: 'profiles',
   faults: {
     ...programFaults('profiles'),
     degraded: {
       state: 'limited',
       what: 'the kernel rejects the programs that unwind with tables: stacks are unwound by frame pointers only',
-      lose: 'complete stacks of programs without frame pointers; function names; and wait profiles',
+      impact: 'complete stacks of programs without frame pointers; function names; and wait profiles',
       hints: {
         kernel:
           'run Linux 5.10 or newer without lockdown; if it is newer, report it with the output of svc doctor --json',
@@ -30,7 +30,7 @@ export const profilePrograms = check({
     no_waits: {
       state: 'limited',
       what: 'the kernel rejects only the program that sees threads wait',
-      lose: 'wait profiles (off_cpu)',
+      impact: 'wait profiles (off_cpu)',
       hints: { kernel: 'run Linux 5.19 or newer, or 5.10 to 5.17, built with BTF' },
     },
   },
@@ -74,7 +74,7 @@ export const tableCache = check({
   name: 'table cache',
   group: 'profiles',
   summary: 'Unwind tables are kept in the directory unwind, next to the queue on disk',
-  lose: 'some CPU time after each start, when tables are rebuilt',
+  impact: 'some CPU time after each start, when tables are rebuilt',
   faults: {
     unwritable: {
       state: 'note',
@@ -113,7 +113,7 @@ export const debugFiles = check({
   name: 'debug files',
   group: 'profiles',
   summary: 'Separate debug information is read from agent.profiling.symbols.debuginfo_dirs',
-  lose: 'names of functions that stripped programs do not export',
+  impact: 'names of functions that stripped programs do not export',
   faults: {
     none: {
       state: 'note',
@@ -141,7 +141,7 @@ export const decoder = check({
   group: 'profiles',
   summary:
     'svc-decode, the program that demangles C++ names and unpacks symbol tables, runs without privileges next to svc',
-  lose: 'demangled C++ names, and functions that only .gnu_debugdata names',
+  impact: 'demangled C++ names, and functions that only .gnu_debugdata names',
   faults: {
     absent: {
       state: 'limited',

@@ -17,7 +17,7 @@ export const perfEvents = check({
   name: 'perf events',
   group: 'profiles',
   summary: 'svc may use a CPU timer for all processes (perf_event_open, cpu-clock); one is opened and closed',
-  lose: 'profiles',
+  impact: 'profiles',
   capabilities: ['PERFMON'],
   faults: {
     capabilities: {
@@ -106,7 +106,8 @@ export const mappedFiles = check({
   group: 'profiles',
   summary:
     'svc opens the programs and libraries of processes through /proc/PID/map_files; one of each is checked',
-  lose: 'complete stacks and function names: files that cannot be opened have neither unwind tables nor symbols',
+  impact:
+    'complete stacks and function names: files that cannot be opened have neither unwind tables nor symbols',
   capabilities: ['SYS_PTRACE', 'CHECKPOINT_RESTORE', 'DAC_READ_SEARCH'],
   faults: {
     denied: {
@@ -207,7 +208,7 @@ export const kernelSymbols = check({
   name: 'kernel symbols',
   group: 'profiles',
   summary: 'The kernel shows svc the addresses of its functions in /proc/kallsyms',
-  lose: 'names of kernel functions: the frames show why they have none',
+  impact: 'names of kernel functions: the frames show why they have none',
   capabilities: ['SYSLOG'],
   faults: {
     hidden: {

@@ -98,7 +98,7 @@ export const receiverFaults = {
   path: {
     state: 'missing',
     what: 'the receiver does not accept OTLP at this path (HTTP 404 or 405)',
-    lose: 'these signals: queued data is kept, new data is dropped and counted',
+    impact: 'these signals: queued data is kept, new data is dropped and counted',
     hints: {
       config:
         'otlp.endpoint: without /v1/traces, which svc appends; otlp.<signal>.endpoint: with the full path',
@@ -118,7 +118,7 @@ export const receiverFaults = {
   unimplemented: {
     state: 'limited',
     what: 'the receiver does not support this signal',
-    lose: 'these signals: they are dropped and counted',
+    impact: 'these signals: they are dropped and counted',
     hints: {
       any: 'enable the signal in the receiver: in the OpenTelemetry Collector, add a pipeline under service.pipelines',
       config:

@@ -23,7 +23,7 @@ export const receiver = check({
     'Each receiver accepts an empty request of each signal, with the configured headers, TLS and compression',
   reads: 'secrets',
   exit: ExitCode.exporting,
-  lose: 'telemetry: it waits in the queue, and when the queue is full the oldest data is dropped',
+  impact: 'telemetry: it waits in the queue, and when the queue is full the oldest data is dropped',
   faults: receiverFaults,
   try: async ({ loaded, timeoutMs }) => {
     const receivers = new Map<string, { options: OtlpOptions; wanted: Signal[] }>()

@@ -41,7 +41,7 @@ const missing: Examined = {
   state: 'missing',
   detail: 'not permitted',
   fault: 'x',
-  lose: 'traces',
+  impact: 'traces',
   hints,
 }
 
@@ -100,7 +100,7 @@ test('foreign text is one bounded run of printable ASCII, and long text is wrapp
   assert.match(text, /the receiver's words: \?\[31mred\? word/)
   for (const line of text.split('\n')) assert.ok(line.length <= 100, line)
   assert.ok(text.length < 2500, String(text.length))
-  const narrow = report(diagnosis([{ ...missing, detail, lose: detail }]), false, 80)
+  const narrow = report(diagnosis([{ ...missing, detail, impact: detail }]), false, 80)
   for (const line of narrow.split('\n')) assert.ok(line.length <= 80, line)
 })
 

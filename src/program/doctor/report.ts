@@ -73,7 +73,7 @@ interface Layout {
   readonly install: Install
 }
 
-function checkLines({ name, state, detail, lose, hints, by }: Examined, layout: Layout): string[] {
+function checkLines({ name, state, detail, impact, hints, by }: Examined, layout: Layout): string[] {
   const { width, columns, color, hasBoth, install } = layout
   const word = color ? `\x1b[${colours[state]}m${state.padEnd(8)}\x1b[0m` : state.padEnd(8)
   const shown = hasBoth ? `${word} ${(by ?? '').padEnd(5)}` : word
@@ -81,7 +81,7 @@ function checkLines({ name, state, detail, lose, hints, by }: Examined, layout: 
   const room = columns - indent.length
   const [first = '', ...rest] = wrapped(plain(detail).slice(0, longest), room)
   const lines = [`  ${shown} ${plain(name).padEnd(width)} ${first}`, ...rest.map(line => indent + line)]
-  if (lose !== undefined) lines.push(...wrapped(`Loss: ${plain(lose)}`, room).map(line => indent + line))
+  if (impact !== undefined) lines.push(...wrapped(`Loss: ${plain(impact)}`, room).map(line => indent + line))
   return hints === undefined ? lines : [...lines, ...hintLines(hints, install, indent)]
 }
 

@@ -10,13 +10,13 @@ export const node = check({
   name: 'Node',
   group: 'runtime',
   summary: 'The Node.js version is tested with svc and gets security fixes',
-  lose: 'stability: svc is not tested with it',
+  impact: 'stability: svc is not tested with it',
   faults: {
     too_old: { state: 'missing', what: 'the runtime is older than Node 20.15', hints: launcher },
     unsupported: {
       state: 'limited',
       what: 'this Node release line no longer gets security fixes',
-      lose: 'security fixes in the runtime',
+      impact: 'security fixes in the runtime',
       hints: launcher,
     },
   },
@@ -36,7 +36,7 @@ export const heap = check({
   name: 'heap bounds',
   group: 'runtime',
   summary: 'The runtime was started with the flags that limit its memory',
-  lose: 'memory: the agent uses about twice as much',
+  impact: 'memory: the agent uses about twice as much',
   faults: {
     unbounded: {
       state: 'note',

@@ -27,7 +27,7 @@ export const targets = check({
   group: 'scraping',
   summary: 'Target sources answer, and the targets serve metrics',
   reads: 'secrets',
-  lose: 'metrics of these targets',
+  impact: 'metrics of these targets',
   faults: {
     absent: {
       state: 'note',

@@ -43,10 +43,10 @@ function configOf(loaded: LoadedConfig): AgentDocument['config'] {
     return {
       key,
       value: yamlOf(value),
-      fallback: leaf.defaultText ?? yamlOf(leaf.kind.show(leaf.default, shown => shown)),
+      default: leaf.defaultText ?? yamlOf(leaf.kind.show(leaf.default, shown => shown)),
       origin,
       summary: leaf.description,
-      restart: leaf.restart === true,
+      requires_restart: leaf.restart === true,
     }
   })
 }
@@ -68,7 +68,7 @@ function reloadOf(parts: DocumentContext): AgentDocument['reload'] {
   const last = lastSuccessful
     ? `${at}: applied`
     : `${at}: rejected; previous configuration still active (reason above)`
-  return { last: reloads === 0 ? '' : last, waiting: [...requiresRestart] }
+  return { last: reloads === 0 ? '' : last, requires_restart: [...requiresRestart] }
 }
 
 function programsOf({ ebpfDebug }: DocumentContext): AgentDocument['programs'] {
@@ -100,7 +100,7 @@ function attachmentsOf({ tracing }: DocumentContext): AgentDocument['attachments
   const tls = tracing instanceof Tracing ? tracing.tls : undefined
   return attachedFiles(tracing).map(({ path, library, symbols, inode }) => ({
     path,
-    what: `TLS (${library}): ${symbols.join(', ')}`,
+    functions: `TLS (${library}): ${symbols.join(', ')}`,
     pids: [...(tls?.usersOf(inode) ?? [])],
   }))
 }

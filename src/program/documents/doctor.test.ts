@@ -70,15 +70,20 @@ test('the page of the agent has every key with its default, where its value is f
   assert.ok(!text.includes('abracadabra'))
   const key = (name: string) => page.config.find(each => each.key === name)!
   assert.deepEqual(
-    [key('log_level').value, key('log_level').fallback, key('log_level').origin, key('log_level').restart],
+    [
+      key('log_level').value,
+      key('log_level').default,
+      key('log_level').origin,
+      key('log_level').requires_restart,
+    ],
     ['warn', 'info', 'SVC_LOG_LEVEL', false],
   )
   assert.equal(key('shutdown_timeout').value, '30s')
   assert.equal(key('shutdown_timeout').origin, 'default')
-  assert.equal(key('mode').restart, true)
+  assert.equal(key('mode').requires_restart, true)
   assert.equal(page.pid, process.pid)
   assert.equal(page.config_file, '')
-  assert.deepEqual(page.reload, { last: '', waiting: [] })
+  assert.deepEqual(page.reload, { last: '', requires_restart: [] })
   const { memory } = page
   assert.ok(memory.resident > memory.anonymous && memory.anonymous > 0 && memory.limit > 0)
   const held = memory.tables.largest.map(({ bytes }) => bytes)

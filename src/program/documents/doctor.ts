@@ -52,7 +52,7 @@ async function examined(parts: DocumentContext): Promise<DoctorDocument> {
         state: check.state,
         fault: check.fault ?? '',
         detail: parts.shown(check.detail),
-        lose: check.lose ?? '',
+        impact: check.impact ?? '',
         hint: hintsOf(check, install, hintOrder),
       })),
     ),

@@ -54,7 +54,7 @@ function past(name: string, more: Partial<ServicePast['service']> = {}, usualP95
     p50_ms: 1,
     p95_ms: 2,
     p99_ms: 3,
-    calls: [],
+    dependencies: [],
     trend: [],
     ...more,
   }

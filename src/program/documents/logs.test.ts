@@ -86,7 +86,7 @@ test('the first line has the past, and each further one what came since', async 
       span_id: '',
     },
   ])
-  assert.deepEqual([past.services, past.off], [['cron', 'shop'], ''])
+  assert.deepEqual([past.services, past.no_data_reason], [['cron', 'shop'], ''])
   const { from_ms, step_ms, levels } = past.histogram
   const sums = levels.map(({ level, counts }) => [level, counts.length, counts.reduce((a, b) => a + b, 0)])
   // What was written before the window is in no column.
@@ -149,7 +149,7 @@ test('what comes too fast is counted, also what was overwritten before anybody l
 
 test('who sees nothing is told why, and what fixes it', async () => {
   const check = async (env: Record<string, string>, want: RegExp, files = 0) =>
-    assert.match((await start(logs(open(env, files).parts, all))).off, want)
+    assert.match((await start(logs(open(env, files).parts, all))).no_data_reason, want)
   await check({ SVC_AGENT_LOGS_ENABLED: 'false' }, /set agent\.logs\.enabled: true/)
   await check({ SVC_MODE: 'collector' }, /set mode: agent/)
   await check({}, /No container on this host writes logs.*agent\.logs\.paths/)
@@ -157,5 +157,5 @@ test('who sees nothing is told why, and what fixes it', async () => {
   await check({ SVC_AGENT_LOGS_CONTAINER_LOGS: 'false' }, /No log source is configured: set agent\.logs/)
   const { parts, tell } = open()
   tell(shop, 'a')
-  assert.equal((await start(logs(parts, { ...all, q: 'no such text' }))).off, '')
+  assert.equal((await start(logs(parts, { ...all, q: 'no such text' }))).no_data_reason, '')
 })

@@ -68,7 +68,7 @@ async function past(parts: DocumentContext, query: RecentLogQuery): Promise<Logs
     },
     records: await shown(parts, search.found),
     services: recent.services().slice(0, mostServices),
-    off: recent.size > 0 ? '' : reasonFor(parts),
+    no_data_reason: recent.size > 0 ? '' : reasonFor(parts),
   }
 }
 

@@ -5,8 +5,8 @@ import { type Signal, signals } from '../../foundation/model/signal.ts'
 import type { Pipeline } from '../../pipeline/pipeline.ts'
 
 /** Reasons of intended drops. */
-export const wished: ReadonlySet<string> = new Set(
-  Object.entries(dropReasons).flatMap(([reason, { wished }]) => (wished ? [reason] : [])),
+export const intended: ReadonlySet<string> = new Set(
+  Object.entries(dropReasons).flatMap(([reason, { intended }]) => (intended ? [reason] : [])),
 )
 
 /** Reports losses since the start: items of a signal by reason. `rejected`: permanently rejected by the receiver. */
@@ -16,7 +16,7 @@ export function eachLoss(
 ): void {
   for (const signal of signals) {
     const { dropped, rejected } = pipeline.state(signal)
-    for (const [reason, items] of dropped) if (!wished.has(reason)) tell(signal, reason, items)
+    for (const [reason, items] of dropped) if (!intended.has(reason)) tell(signal, reason, items)
     if (rejected > 0) tell(signal, 'rejected', rejected)
   }
 }

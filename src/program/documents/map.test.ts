@@ -29,14 +29,17 @@ function nodeOf({ nodes }: MapLine, name: string): MapLine['nodes'][number] {
 
 test('nothing was seen: there is nothing on the map', async () => {
   const line = await lineOf(new AskedWindow())
-  assert.deepEqual([line.nodes, line.edges, line.left_out, line.off], [[], [], 0, ''])
+  assert.deepEqual([line.nodes, line.edges, line.omitted, line.no_data_reason], [[], [], 0, ''])
 })
 
 test('where nothing traces it says why, with the hint', async () => {
   const asked = new AskedWindow()
   const tracing = { reason: 'the kernel has no BTF', hint: 'boot a kernel that has it' }
   const [line] = await map({ ...asked.parts, tracing }, 60).next()
-  assert.equal(line!.off, 'Tracing is not running: the kernel has no BTF; boot a kernel that has it.')
+  assert.equal(
+    line!.no_data_reason,
+    'Tracing is not running: the kernel has no BTF; boot a kernel that has it.',
+  )
 })
 
 test('services, stores and addresses are told by what is spoken', async () => {
@@ -158,7 +161,7 @@ test('addresses without room are one, and it is told how many they are', async (
   assert.equal(nodeOf(line, 'shop').requests_per_s, 3000)
   assert.ok(line.nodes.length < 110)
   assert.ok(nodeOf(line, 'other addresses').kind === 'external')
-  assert.ok(Math.abs(line.left_out - 2900) < 150, String(line.left_out))
+  assert.ok(Math.abs(line.omitted - 2900) < 150, String(line.omitted))
 })
 
 test('ids stay the same from line to line, and what was is gone after the time asked for', async () => {

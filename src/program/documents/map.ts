@@ -30,9 +30,9 @@ function mapLine(parts: DocumentContext, seconds: number): MapLine {
     seconds,
     nodes: parties.filter(party => named.has(party)).map(nodeOf),
     edges: shown.map(edgeOf),
-    left_out: calls.length - shown.length + edges.leftOut,
+    omitted: calls.length - shown.length + edges.leftOut,
     lost: edges.lost,
-    off: calls.length === 0 ? tracingOff(parts) : '',
+    no_data_reason: calls.length === 0 ? tracingOff(parts) : '',
   }
 }
 

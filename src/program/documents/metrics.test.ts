@@ -65,7 +65,7 @@ test('all metrics are told by what reads them, with where that is and why there 
   const { parts } = await start(t)
   const document = await metrics(parts)
   check(metricsDocument, document)
-  assert.equal(document.off, '')
+  assert.equal(document.no_data_reason, '')
   const section = (name: string) => document.sections.find(each => each.name === name)!
   assert.equal(section('meminfo').source, '/proc/meminfo')
   assert.deepEqual(
@@ -134,7 +134,7 @@ test('a metric of the host comes with the past that was recorded', async t => {
   assert.deepEqual(first.series, [
     { labels: {}, line: 'node_memory_MemTotal_bytes 1.6694116352e+10', values: [16302848 * 1024] },
   ])
-  assert.deepEqual([first.rate, first.left_out, first.step_ms], [false, 0, 10_000])
+  assert.deepEqual([first.rate, first.omitted, first.step_ms], [false, 0, 10_000])
   assert.deepEqual(values, [16302848 * 1024])
   const disks = await opened(parts, 'node_disk_read_bytes_total')
   assert.equal(disks.first.rate, true)
@@ -161,7 +161,7 @@ test('of many series the largest are told, and how many are not', async t => {
   const many = parts.registry.gauge('svc_many', 'Many.', ['of'])
   for (let i = 0; i < 120; i++) many.labels(String(i)).set(i)
   const { first, values } = await opened(parts, 'svc_many')
-  assert.equal(first.left_out, 70)
+  assert.equal(first.omitted, 70)
   assert.deepEqual(
     values,
     Array.from({ length: 50 }, (_, i) => 70 + i),
@@ -180,7 +180,7 @@ test('where the host metrics are off that is said, and svc still tells of itself
   const { parts } = await start(t, hostTree, { SVC_AGENT_NODEEXPORTER_ENABLED: 'false' })
   const document = await metrics(parts)
   check(metricsDocument, document)
-  assert.match(document.off, /agent\.nodeexporter\.enabled: true/)
+  assert.match(document.no_data_reason, /agent\.nodeexporter\.enabled: true/)
   assert.deepEqual(
     document.sections.map(({ name }) => name),
     ['svc'],

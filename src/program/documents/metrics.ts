@@ -35,7 +35,7 @@ export async function metrics(parts: DocumentContext): Promise<MetricsDocument> 
   parts.recorder.want()
   const own = section('svc', '', '', ownFamilies(parts.registry))
   const hostMetrics = parts.hostMetrics()
-  if (hostMetrics === undefined) return { at_ms: Date.now(), sections: [own], off }
+  if (hostMetrics === undefined) return { at_ms: Date.now(), sections: [own], no_data_reason: off }
   try {
     const { source, atMs } = await hostMetrics.read(freshMs)
     const byCollector = new Map<string, MeasuredFamily[]>(source.runs.map(({ name }) => [name, []]))
@@ -53,13 +53,13 @@ export async function metrics(parts: DocumentContext): Promise<MetricsDocument> 
         ),
         own,
       ],
-      off: '',
+      no_data_reason: '',
     }
   } catch (error) {
     return {
       at_ms: Date.now(),
       sections: [own],
-      off: `Cannot read host metrics: ${errorText(error)}; svc diagnostics has the log.`,
+      no_data_reason: `Cannot read host metrics: ${errorText(error)}; svc diagnostics has the log.`,
     }
   }
 }
@@ -137,7 +137,7 @@ function startLine(parts: DocumentContext, family: MeasuredFamily, most: readonl
       ...shownSeries(parts, each),
       values: (past?.values[i] ?? []).map(numberOrNull),
     })),
-    left_out: family.series.length - most.length,
+    omitted: family.series.length - most.length,
   }
 }
 

@@ -34,7 +34,7 @@ function sourceOf({ subsystem: { source }, state }: Standing): PipelineSource[] 
     signals: [signal],
     state: nodeState(state),
     reason: reasonOf(state),
-    facts: facts?.() ?? [],
+    details: facts?.() ?? [],
   }
   // What failed is never hidden.
   if (hidden.some(each => each === node.state)) return []
@@ -65,7 +65,7 @@ function measured(states: readonly Standing[]): PipelineSource {
       signals: ['metrics'],
       state: isOn ? 'ok' : 'off',
       reason: isOn ? '' : sentence(detail, hint),
-      facts,
+      details: facts,
     },
     counts: isOn ? { metrics: 'rest' } : {},
   }

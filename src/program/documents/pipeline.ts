@@ -9,7 +9,7 @@ import { queueHint } from '../agent/export-pipelines.ts'
 import { fact } from '../agent/subsystem.ts'
 import { Tracing } from '../agent/tracing.ts'
 import type { DocumentContext } from './document-context.ts'
-import { wished } from './losses.ts'
+import { intended } from './losses.ts'
 import { type PipelineNode, type PipelineSource, pipelineSources, sentence } from './pipeline-sources.ts'
 import { RecentRates } from './recent-rates.ts'
 
@@ -64,7 +64,7 @@ function balanceOf(signal: Signal, state: SignalQueueState, early: number, rates
     exported: state.exported,
     rejected: state.rejected,
     dropped: [...state.dropped]
-      .map(([reason, items]) => ({ reason, items, wished: wished.has(reason) }))
+      .map(([reason, items]) => ({ reason, items, intended: intended.has(reason) }))
       .sort((a, b) => b.items - a.items),
     queued: state.queued + early,
     collected_per_s: rates.rate(`${signal} collected`),
@@ -88,7 +88,7 @@ interface ProcessorNode {
 interface Stages {
   readonly signals: Signal[]
   readonly warnings: string[]
-  readonly facts: PipelineNode['facts'][number][]
+  readonly details: PipelineNode['details'][number][]
   readonly dropped: Map<Signal, number>
 }
 
@@ -97,7 +97,7 @@ function processorsOf({ pipelines }: DocumentContext): ProcessorNode[] {
   const found = new Map<string, Stages>()
   for (const signal of signals)
     for (const { name, stage } of pipelines.stages(signal)) {
-      const known: Stages = found.get(name) ?? { signals: [], warnings: [], facts: [], dropped: new Map() }
+      const known: Stages = found.get(name) ?? { signals: [], warnings: [], details: [], dropped: new Map() }
       found.set(name, known)
       known.signals.push(signal)
       if (stage.warning) known.warnings.push(stage.warning)
@@ -105,10 +105,10 @@ function processorsOf({ pipelines }: DocumentContext): ProcessorNode[] {
         // With a rule, the counter may be for dropped attributes.
         if (rule === '' && outcome === 'dropped')
           known.dropped.set(signal, (known.dropped.get(signal) ?? 0) + total)
-        if (total > 0) known.facts.push(fact([signal, rule, outcome].filter(Boolean).join(' '), total))
+        if (total > 0) known.details.push(fact([signal, rule, outcome].filter(Boolean).join(' '), total))
       })
     }
-  return [...found].map(([name, { signals: own, warnings, facts, dropped }]) => ({
+  return [...found].map(([name, { signals: own, warnings, details, dropped }]) => ({
     dropped,
     node: {
       id: `processor:${name}`,
@@ -117,7 +117,7 @@ function processorsOf({ pipelines }: DocumentContext): ProcessorNode[] {
       signals: own,
       state: warnings.length === 0 ? 'ok' : 'limited',
       reason: warnings.join('; '),
-      facts: facts.slice(0, mostFacts),
+      details: details.slice(0, mostFacts),
     },
   }))
 }
@@ -127,7 +127,7 @@ const mostFacts = 64
 function queueOf(parts: DocumentContext, signal: Signal, state: SignalQueueState): PipelineNode {
   const { store } = parts.pipelines
   const fill = parts.pipelines.pipeline.fill(signal)
-  const facts = [
+  const details = [
     fact('waiting', state.queued),
     fact('bytes', state.durable ? state.queuedBytes : `${state.queuedBytes} of ${state.capacityBytes}`),
     fact('stored', state.durable ? 'on disk' : 'in memory'),
@@ -136,7 +136,7 @@ function queueOf(parts: DocumentContext, signal: Signal, state: SignalQueueState
       : []),
     fact('oldest', `${Math.round(state.oldestMs)} ms`),
   ]
-  const node = { id: `queue:${signal}`, kind: 'queue', name: signal, signals: [signal], facts } as const
+  const node = { id: `queue:${signal}`, kind: 'queue', name: signal, signals: [signal], details } as const
   if (state.destination === undefined)
     return {
       ...node,
@@ -177,14 +177,14 @@ function exportersOf(parts: DocumentContext, states: ReadonlyMap<Signal, SignalQ
     const known = nodes.get(id)
     const name = state.destination?.endpoint ?? 'no endpoint'
     if (known === undefined) {
-      const facts = state.destination === undefined ? [] : [fact('protocol', config.otlp[signal].protocol)]
+      const details = state.destination === undefined ? [] : [fact('protocol', config.otlp[signal].protocol)]
       nodes.set(id, {
         id,
         kind: 'exporter',
         name,
         signals: [signal],
         ...own,
-        facts: [...facts, ...own.facts],
+        details: [...details, ...own.details],
       })
       continue
     }
@@ -194,7 +194,7 @@ function exportersOf(parts: DocumentContext, states: ReadonlyMap<Signal, SignalQ
       signals: [...known.signals, signal],
       state: worse(known.state, own.state),
       reason: [...reasons].join('; '),
-      facts: [...known.facts, ...own.facts],
+      details: [...known.details, ...own.details],
     })
   }
   return [...nodes.values()]
@@ -206,13 +206,13 @@ function exporterOf(
   { pipelines }: DocumentContext,
   signal: Signal,
   { destination, requests, failedRequests, retries }: SignalQueueState,
-): Pick<PipelineNode, 'state' | 'reason' | 'facts'> {
+): Pick<PipelineNode, 'state' | 'reason' | 'details'> {
   const fault = pipelines.faults.find(each => each.signal === signal)
   if (destination === undefined)
     return fault === undefined
-      ? { state: 'off', reason: 'no exporter configured: set otlp.endpoint', facts: [] }
-      : { state: 'failed', reason: sentence(fault.reason, fault.hint), facts: [] }
-  const facts =
+      ? { state: 'off', reason: 'no exporter configured: set otlp.endpoint', details: [] }
+      : { state: 'failed', reason: sentence(fault.reason, fault.hint), details: [] }
+  const details =
     requests === 0
       ? []
       : [
@@ -222,9 +222,9 @@ function exporterOf(
         ]
   const { lastError, lastWarning } = destination
   if (lastError !== null)
-    return { state: 'failed', reason: `${signal}: ${lastError}: run svc doctor export to test it`, facts }
-  if (lastWarning !== null) return { state: 'limited', reason: `${signal}: ${lastWarning}`, facts }
-  return { state: 'ok', reason: '', facts }
+    return { state: 'failed', reason: `${signal}: ${lastError}: run svc doctor export to test it`, details }
+  if (lastWarning !== null) return { state: 'limited', reason: `${signal}: ${lastWarning}`, details }
+  return { state: 'ok', reason: '', details }
 }
 
 const badness: readonly NodeState[] = ['off', 'ok', 'limited', 'failed']
@@ -236,7 +236,7 @@ function worse(a: NodeState, b: NodeState): NodeState {
 /** Losses, without intended drops. */
 function lossesOf({ dropped, rejected }: SignalQueueState): number {
   let lost = rejected
-  for (const [reason, items] of dropped) if (!wished.has(reason)) lost += items
+  for (const [reason, items] of dropped) if (!intended.has(reason)) lost += items
   return lost
 }
 

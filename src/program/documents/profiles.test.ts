@@ -55,7 +55,7 @@ test('a line is told at once, and then whenever there is another profile', async
   const live = profiles(parts, 'cpu', '')
   const empty = await lineOf(live)
   assert.deepEqual([empty.kinds, empty.intervals, empty.services], [[], [], []])
-  assert.match(empty.off, /The first one appears a few seconds after the start/)
+  assert.match(empty.no_data_reason, /The first one appears a few seconds after the start/)
   assert.deepEqual(await live.next(), [])
   const first = profile(30_000, 'a', 5)
   window.add(shop, first)
@@ -68,11 +68,11 @@ test('a line is told at once, and then whenever there is another profile', async
     to_ms: fromMs + 10_000,
     intervals: [{ from_ms: fromMs, to_ms: fromMs + 10_000, value: 5 }],
     services: [{ name: 'shop', value: 5 }],
-    off: '',
+    no_data_reason: '',
   })
   assert.deepEqual(await live.next(), [])
   const other = await lineOf(profiles(parts, 'cpu', 'cart'))
-  assert.deepEqual([other.intervals, other.off], [[], 'cart has no samples in this window.'])
+  assert.deepEqual([other.intervals, other.no_data_reason], [[], 'cart has no samples in this window.'])
 })
 
 test('there are never too many intervals for a line, and none is left out', async () => {
@@ -103,7 +103,7 @@ test('names that would turn or end a line are shown without that', () => {
   const { parts, window } = open()
   window.add(shop, profile(20_000, 'a\n\u202eb', 1))
   window.add(shop, profile(20_000, '[x\n: stripped]', 1))
-  const { names, missing } = flame(parts, query)
+  const { names, missing_names: missing } = flame(parts, query)
   assert.deepEqual(
     [names, missing[0]?.reason],
     [['all', 'shop', 'a\ufffd\ufffdb', '[x\ufffd: stripped]'], 'x\ufffd: stripped'],
@@ -112,7 +112,7 @@ test('names that would turn or end a line are shown without that', () => {
 
 test('who sees nothing is told why, and what fixes it', async () => {
   const check = async (env: Record<string, string>, kind: ProfileKind, want: RegExp, profiling?: object) =>
-    assert.match((await lineOf(profiles(open(env, profiling).parts, kind, ''))).off, want)
+    assert.match((await lineOf(profiles(open(env, profiling).parts, kind, ''))).no_data_reason, want)
   await check({ SVC_AGENT_PROFILING_ENABLED: 'false' }, 'cpu', /set agent\.profiling\.enabled: true/)
   await check({ SVC_AGENT_EBPF_ENABLED: 'false' }, 'cpu', /set agent\.ebpf\.enabled: true/)
   await check({ SVC_MODE: 'collector' }, 'cpu', /set mode: agent/)

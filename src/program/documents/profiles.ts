@@ -41,13 +41,15 @@ export function flame(parts: DocumentContext, query: FlameQuery): FlameDocument 
     ...(isCompared && { base: between(atMs, query.base_since_ms, query.base_until_ms) }),
     limit,
   })
+  const { cut, missing, ...tree } = columns
   return {
-    ...columns,
+    ...tree,
     unit: unitOf(kind),
+    omitted: cut,
     // Function names are foreign.
-    names: columns.names.map(name => printable(name)),
-    files: columns.files.map(file => printable(file)),
-    missing: columns.missing.map(({ reason, value }) => ({ reason: printable(reason), value })),
+    names: tree.names.map(name => printable(name)),
+    files: tree.files.map(file => printable(file)),
+    missing_names: missing.map(({ reason, value }) => ({ reason: printable(reason), value })),
   }
 }
 
@@ -68,7 +70,7 @@ function lineOf(
     to_ms: toMs,
     intervals: joined(intervals).map(each => ({ from_ms: each.fromMs, to_ms: each.toMs, value: each.value })),
     services: services.slice(0, mostServices),
-    off: off === '' && intervals.length === 0 ? `${service} has no samples in this window.` : off,
+    no_data_reason: off === '' && intervals.length === 0 ? `${service} has no samples in this window.` : off,
   }
 }
 

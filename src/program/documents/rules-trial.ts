@@ -7,7 +7,7 @@ import { createLogger, errorText } from '../../foundation/lib/logger.ts'
 import { requestToJson } from '../../pipeline/exporters/otlp/json.ts'
 import type { Change } from '../../pipeline/trial/item-snapshot.ts'
 import { summaryText } from '../../pipeline/trial/report.ts'
-import { type Fate, Trial } from '../../pipeline/trial/trial.ts'
+import { type ItemOutcome, Trial } from '../../pipeline/trial/trial.ts'
 import type { TryDocument } from '../../view/api/ui/documents.ts'
 import type { SignalName } from '../../view/api/ui/source.ts'
 import type { Summary } from './tapped-items.ts'
@@ -30,7 +30,7 @@ export class RulesTrial {
   readonly #processing: Processing
   readonly #signal: SignalName
   readonly #trial: Trial | undefined
-  readonly #fates: Fate[] = []
+  readonly #outcomes: ItemOutcome[] = []
   #items = 0
 
   constructor(signal: SignalName, rules: string) {
@@ -55,7 +55,7 @@ export class RulesTrial {
       this.#trial = new Trial(signal, {
         settings: pipeline,
         env,
-        onFate: fate => this.#fates.push(fate),
+        onOutcome: outcome => this.#outcomes.push(outcome),
       })
     } catch (error) {
       this.problems = [{ line: 0, column: 0, length: 0, key: '', message: errorText(error) }]
@@ -65,26 +65,26 @@ export class RulesTrial {
   /** The outcome for an item. Throws if the rules have errors. */
   run({ summary, body }: Caught): TriedItem {
     if (this.#trial === undefined) throw new Error('cannot try rules with errors')
-    this.#fates.length = 0
+    this.#outcomes.length = 0
     this.#items++
     const sent = this.#trial.run(body, this.#items)
-    const fates = this.#fates
-    const changes = fates.flatMap(changesOf)
+    const outcomes = this.#outcomes
+    const changes = outcomes.flatMap(changesOf)
     const { time_ms, service, title } = summary
     const before = JSON.parse(requestToJson(this.#signal, body))
     const about = { time_ms, service, title, before }
     if (sent === undefined)
       return {
         ...about,
-        fate: 'dropped',
-        reason: reasonOf(fates),
+        outcome: 'dropped',
+        reason: reasonOf(outcomes),
         changes: [],
         more_changes: 0,
         after: null,
       }
     return {
       ...about,
-      fate: changes.length > 0 ? 'changed' : 'same',
+      outcome: changes.length > 0 ? 'changed' : 'same',
       reason: '',
       changes: changes.slice(0, mostChanges),
       more_changes: Math.max(0, changes.length - mostChanges),
@@ -101,21 +101,21 @@ export class RulesTrial {
   }
 }
 
-function reasonOf(fates: readonly Fate[]): string {
-  const reasons = fates
-    .filter(({ fate }) => fate === 'dropped')
+function reasonOf(outcomes: readonly ItemOutcome[]): string {
+  const reasons = outcomes
+    .filter(({ outcome }) => outcome === 'dropped')
     .map(({ reason, by }) => (by.length > 0 ? by.join('; ') : reason))
   return cut([...new Set(reasons)].join(', '))
 }
 
 type Changed = TriedItem['changes'][number]
 
-function changesOf(fate: Fate): Changed[] {
-  const { of: kind, title } = fate
+function changesOf(outcome: ItemOutcome): Changed[] {
+  const { of: kind, title } = outcome
   const of = kind === 'resource' ? 'resource' : kind === 'point' ? cut(title) : ''
-  if (fate.fate === 'dropped') return [{ of, field: '', before: reasonOf([fate]), after: null }]
-  if (fate.fate === 'added') return [{ of, field: '', before: null, after: 'created by the rules' }]
-  return fate.changes.map(({ key, before, after }) => ({
+  if (outcome.outcome === 'dropped') return [{ of, field: '', before: reasonOf([outcome]), after: null }]
+  if (outcome.outcome === 'added') return [{ of, field: '', before: null, after: 'created by the rules' }]
+  return outcome.changes.map(({ key, before, after }) => ({
     of,
     field: cut(key),
     before: textOf(before),

@@ -21,14 +21,14 @@ test('a service that was not seen is not found', async () => {
   const line = await lineOf(new AskedWindow(), 'shop')
   assert.equal(line.found, false)
   assert.equal(line.service.name, 'shop')
-  assert.equal(line.off, '')
+  assert.equal(line.no_data_reason, '')
 })
 
 test('where nothing traces it says why, with the hint', async () => {
   const { parts } = new AskedWindow()
   const tracing = { reason: 'the kernel has no BTF', hint: '' }
   const [line] = await service({ ...parts, tracing }, 'shop').next()
-  assert.equal(line!.off, 'Tracing is not running: the kernel has no BTF; run svc doctor traces.')
+  assert.equal(line!.no_data_reason, 'Tracing is not running: the kernel has no BTF; run svc doctor traces.')
 })
 
 test('a service has its course, its neighbours and its resource', async () => {
@@ -128,7 +128,7 @@ test('services come the worst first: errors, then slowness, then requests', () =
   const usual = servicePasts(asked.parts)[1]!.usualP95Ms!
   assert.ok(usual > 20 && usual < 43, String(usual))
   assert.deepEqual(
-    [job!.serves, job!.protocols, job!.calls],
+    [job!.serves, job!.protocols, job!.dependencies],
     [false, ['postgresql'], ['postgresql (10.0.0.5:5432)']],
   )
   for (const { trend } of rows) assert.equal(trend.length, 30)

@@ -48,7 +48,7 @@ function serviceLine(parts: DocumentContext, name: string): ServiceLine {
       trace_id: route.traceId,
     })),
     resource: party.resource === undefined ? {} : attributesOf(party.resource, parts.shown),
-    off: '',
+    no_data_reason: '',
   }
 }
 
@@ -156,7 +156,7 @@ function nothing(name: string, off: string): ServiceLine {
       p50_ms: null,
       p95_ms: null,
       p99_ms: null,
-      calls: [],
+      dependencies: [],
       trend: [],
     },
     from_ms: 0,
@@ -168,6 +168,6 @@ function nothing(name: string, off: string): ServiceLine {
     callees: [],
     routes: [],
     resource: {},
-    off,
+    no_data_reason: off,
   }
 }

@@ -96,7 +96,7 @@ function rowOf(past: Past, recent: CallNode | undefined): ServiceRow {
     serves,
     errors_percent: errorsPercent(figures),
     ...percentilesOf(figures.durations),
-    calls: [...new Set(calls.map(({ to }) => to.name))].slice(0, mostCalls),
+    dependencies: [...new Set(calls.map(({ to }) => to.name))].slice(0, mostCalls),
     trend,
   }
 }

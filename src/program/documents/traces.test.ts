@@ -92,7 +92,7 @@ test('traces are listed as the API describes them, without personal data', () =>
         duration_ms: 20,
         spans: 1,
         errors: 1,
-        kept: 'error',
+        retained: 'error',
       },
     ],
   )
@@ -108,7 +108,13 @@ test('traces are listed as the API describes them, without personal data', () =>
   const { from_ms, to_ms, ...told } = rest
   assert.equal(to_ms - from_ms, 900_000)
   assert.ok(to_ms > before - 1000)
-  assert.deepEqual(told, { services: ['shop'], matched: 1, spans_seen: 1, spans_kept: 1, off: '' })
+  assert.deepEqual(told, {
+    services: ['shop'],
+    matched: 1,
+    spans_seen: 1,
+    spans_retained: 1,
+    no_data_reason: '',
+  })
 })
 
 const first = (parts: DocumentContext, query = everything) => {
@@ -160,7 +166,7 @@ test('a trace is told as the API describes it, without personal data', () => {
     span.attributes.add('__proto__', 'x')
   })
   const found = sent('Trace', trace(parts, id)!)
-  assert.deepEqual([found.trace_id, found.duration_ms, found.left_out], [id, 20, 0])
+  assert.deepEqual([found.trace_id, found.duration_ms, found.omitted], [id, 20, 0])
   assert.deepEqual(found.resources, [
     {
       'service.name': 'shop',
@@ -206,7 +212,7 @@ test('where there are no traces it says why, with the hint', () => {
     const { parts } = started(change, config)
     const line = first(parts)
     sent('TracesLine', line)
-    assert.match(line.off, want)
+    assert.match(line.no_data_reason, want)
   }
   const config = defaults()
   const { ebpf } = config.agent
@@ -230,5 +236,5 @@ test('where there are no traces it says why, with the hint', () => {
   check({ tracing }, config, /^$/)
   const { parts, spans } = started()
   tell(spans, () => {})
-  assert.equal(first(parts).off, '')
+  assert.equal(first(parts).no_data_reason, '')
 })

@@ -77,8 +77,8 @@ function lineOf(
     services: spans.services().slice(0, mostServices),
     matched: found.matched,
     spans_seen: spans.seen,
-    spans_kept: found.spans,
-    off,
+    spans_retained: found.spans,
+    no_data_reason: off,
   }
 }
 
@@ -95,7 +95,7 @@ function listed(
     duration_ms: Math.max(0, endUs - startUs) / 1000,
     spans,
     errors,
-    kept: keptFor[interest],
+    retained: keptFor[interest],
   }
 }
 
@@ -123,7 +123,7 @@ function documentOf({ shown }: DocumentContext, found: StoredTrace): TraceDocume
       status_message: shown(span.statusMessage),
       attributes: shownAttributes(span.attributes, shown),
     })),
-    left_out: leftOut,
+    omitted: leftOut,
   }
 }
 

@@ -88,14 +88,14 @@ test('items that come by are shown as the rules would leave them, and what runs 
   )
   const document = await tried(parts, asked(rules, { items: 4 }))!
   assert.deepEqual(document.problems, [])
-  assert.equal(document.off, '')
-  const fates = document.items.map(({ title, fate, reason }) => [title, fate, reason])
-  assert.equal(fates.length, 4)
+  assert.equal(document.no_data_reason, '')
+  const outcomes = document.items.map(({ title, outcome, reason }) => [title, outcome, reason])
+  assert.equal(outcomes.length, 4)
   for (const told of [
     ['GET /health', 'dropped', 'transform "health"'],
     ['GET /users', 'changed', ''],
   ])
-    assert.deepEqual(fates.filter(([title]) => title === told[0])[1], told)
+    assert.deepEqual(outcomes.filter(([title]) => title === told[0])[1], told)
   assert.deepEqual([...new Set(changesOf(document))].sort(), [
     'attributes.path: null -> "/users/[REDACTED]"',
     'attributes.region: null -> "eu"',
@@ -103,7 +103,7 @@ test('items that come by are shown as the rules would leave them, and what runs 
   ])
   assert.ok(!JSON.stringify(document).includes('ann@'), 'personal data is not shown')
   const [dropped, changed] = ['dropped', 'changed'].map(
-    fate => document.items.find(each => each.fate === fate)!,
+    outcome => document.items.find(each => each.outcome === outcome)!,
   )
   assert.equal(dropped!.after, null)
   assert.match(JSON.stringify(dropped!.before), /"GET \/health"/)
@@ -124,7 +124,7 @@ test('what is wrong with rules is told with its place, and no item is waited for
     assert.deepEqual({ line, column, key }, want)
     assert.ok(message!.length > 10)
     assert.deepEqual(document.items, [])
-    assert.match(document.off, /rules have errors/)
+    assert.match(document.no_data_reason, /rules have errors/)
     assert.ok(document.waited_ms === 0)
   }
   await check('transfrom: {}\n', { line: 1, column: 1, key: 'transfrom' })
@@ -143,7 +143,7 @@ test('rules may stand below pipeline, and rules that are off are told of', async
   const rules = `pipeline:\n${transform(health).replace('true', 'false').replaceAll(/^/gm, '  ')}`
   const { problems, items, notes } = await tried(flowing(addSpans), asked(rules))!
   assert.deepEqual(problems, [])
-  assert.ok(items.every(({ fate }) => fate === 'same'))
+  assert.ok(items.every(({ outcome }) => outcome === 'same'))
   assert.match(notes[0]!, /set transform\.enabled: true/)
 })
 
@@ -171,7 +171,7 @@ test('logs, metrics and profiles are tried, each by its parts', async () => {
     const document = await tried(flowing(add), asked(rules, { signal, items: 1 }))!
     assert.deepEqual(document.problems, [])
     const [item] = document.items
-    assert.deepEqual([item!.title, item!.fate, changesOf(document)], want, JSON.stringify(document))
+    assert.deepEqual([item!.title, item!.outcome, changesOf(document)], want, JSON.stringify(document))
   }
   const record = new LogRecord()
   await check(
@@ -245,7 +245,7 @@ test('where nothing comes by it says so, and one at a time is tried', async () =
   const parts = flowing()
   const first = tried(parts, asked('', { signal: 'metrics' }))!
   assert.equal(tried(parts, asked('')), undefined)
-  const { items, off, waited_ms } = await first
+  const { items, no_data_reason: off, waited_ms } = await first
   assert.deepEqual(items, [])
   assert.match(off, /^no metrics arrived within 3 s: .*svc doctor host/)
   assert.ok(waited_ms >= 2990)
@@ -276,7 +276,7 @@ test('rules that take all the time there is hold up nobody, and are given up', a
     const ticking = setInterval(() => ticks++, 5)
     const document = await tryRules(parts, asked(rules))!
     clearInterval(ticking)
-    assert.ok(document.off !== '', JSON.stringify(document).slice(0, 500))
+    assert.ok(document.no_data_reason !== '', JSON.stringify(document).slice(0, 500))
     // The thread alone takes longer to begin.
     assert.ok(ticks > 10, `the agent stood still: ${ticks}`)
     return document

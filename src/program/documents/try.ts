@@ -37,7 +37,14 @@ async function tried(
   { signal, rules, items: most, left }: TryQuery,
   mostMs: number,
 ): Promise<TryDocument> {
-  const nothing: TryDocument = { problems: [], items: [], notes: [], skipped: 0, waited_ms: 0, off: '' }
+  const nothing: TryDocument = {
+    problems: [],
+    items: [],
+    notes: [],
+    skipped: 0,
+    waited_ms: 0,
+    no_data_reason: '',
+  }
   const startMs = performance.now()
   const thread = new TryThread({ signal, rules }, mostMs)
   const wait = new Wait(parts, signal, most)
@@ -47,7 +54,8 @@ async function tried(
   try {
     // Both at the same time; faulty rules need no items.
     const { problems } = await thread.answer('rules')
-    if (problems.length > 0) return { ...nothing, problems, off: 'not tried: the rules have errors' }
+    if (problems.length > 0)
+      return { ...nothing, problems, no_data_reason: 'not tried: the rules have errors' }
     const { caught, skipped } = await wait.over
     const waited_ms = performance.now() - startMs
     if (left.aborted) return nothing
@@ -61,10 +69,10 @@ async function tried(
       notes: untried > 0 ? [...notes, late] : notes,
       skipped,
       waited_ms,
-      off: items.length === 0 ? whyNone(signal, skipped) : '',
+      no_data_reason: items.length === 0 ? whyNone(signal, skipped) : '',
     }
   } catch (error) {
-    return { ...nothing, off: `${errorText(error)}; use fewer or simpler rules` }
+    return { ...nothing, no_data_reason: `${errorText(error)}; use fewer or simpler rules` }
   } finally {
     left.removeEventListener('abort', leave)
     wait.end()

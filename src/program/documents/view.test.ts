@@ -75,9 +75,9 @@ const statusShape = {
     heap: { live: 'integer', used: 'integer', limit: 'integer' },
     pressure: 'integer',
     shortages: 'integer',
-    tables: { held: 'integer', limit: 'integer', largest: [] },
+    tables: { used: 'integer', limit: 'integer', largest: [] },
   },
-  cpu: { limit_cores: 'number', used_cores: 'number', changes: 'integer', lowered: [] },
+  cpu: { limit_cores: 'number', used_cores: 'number', reductions: 'integer', reduced: [] },
   event_loop: { turns: 'integer', longest_ms: 'integer', longest_last_minute_ms: 'integer' },
   reload: {
     successful: 'boolean',
@@ -167,7 +167,7 @@ test('the export document has the fields of the specification, with and without 
     signal: 'string',
     endpoint: 'string',
     connected: 'boolean',
-    parked: 'boolean',
+    credentials_rejected: 'boolean',
     last_error: 'null',
     last_warning: 'null',
     next_attempt: 'null',
@@ -199,12 +199,12 @@ const profilingShape = {
   worker_failures: 'integer',
   decoder_fault: 'string',
   counters: {},
-  untabled: [],
+  without_unwind_table: [],
 }
 
 test('the eBPF document has the fields of the specification', { skip: withoutBpf }, async () => {
   const document = (await viewOf({ SVC_AGENT_PROFILING_ENABLED: 'true' })).ebpf()
-  const profiling = { ...document.profiling, counters: {}, untabled: [] }
+  const profiling = { ...document.profiling, counters: {}, without_unwind_table: [] }
   assert.deepEqual(shapeOf({ ...document, counters: {}, tls: [], profiling }), {
     enabled: 'boolean',
     programs: [
@@ -380,7 +380,7 @@ test('without eBPF its document says so and is empty', async () => {
       worker_failures: 0,
       decoder_fault: '',
       counters: {},
-      untabled: [],
+      without_unwind_table: [],
     },
     backend: '',
     counters: {},

@@ -152,7 +152,7 @@ function profilingView({ sampler, profiler, counters }: Profiling): EbpfDocument
     worker_failures: profiler?.failures ?? 0,
     decoder_fault: state?.decoderFault ?? '',
     counters,
-    untabled: [...(state?.withoutTable ?? [])],
+    without_unwind_table: [...(state?.withoutTable ?? [])],
   }
 }
 
@@ -182,7 +182,7 @@ function exporting(parts: Subsystems): ExportDocument {
         signal,
         endpoint: destination.endpoint,
         connected,
-        parked,
+        credentials_rejected: parked,
         last_error: lastError,
         last_warning: lastWarning,
         next_attempt: nextAttemptMs === null ? null : new Date(nextAttemptMs).toISOString(),
@@ -290,7 +290,7 @@ function lastRun({ lastRun: { last } }: Subsystems): StatusDocument['last_run'] 
     reason,
     hint,
     version,
-    at: new Date(atMs).toISOString(),
+    ended_at: new Date(atMs).toISOString(),
     uptime_seconds: uptimeSeconds,
   }
 }
@@ -331,7 +331,7 @@ function signalBalance(pipelines: ExportPipelines, signal: Signal): PipelineDocu
     requests: state.requests,
     failed: state.failedRequests,
     retries: state.retries,
-    requests_under_way: state.requestsInFlight,
+    requests_in_flight: state.requestsInFlight,
   }
 }
 

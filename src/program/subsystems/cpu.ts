@@ -27,11 +27,11 @@ export const cpu: Subsystem<Cpu> = {
     cpu_lowered_steps: values(
       'part',
       'Steps by which a part is reduced now, because svc used more CPU than its limit.',
-      ({ state }) => state.lowered.map(({ name, steps }) => [name, steps] as const),
+      ({ state }) => state.reduced.map(({ name, steps }) => [name, steps] as const),
     ),
     cpu_lowered_total: value(
       'Reductions because svc used more CPU than its limit.',
-      ({ state }) => state.changes,
+      ({ state }) => state.reductions,
     ),
   },
 }

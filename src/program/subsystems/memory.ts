@@ -54,7 +54,7 @@ export const memory: Subsystem<Memory> = {
     memory_table_limit_bytes: tables('Memory limit of a table.', ({ limit }) => limit),
     memory_table_shed_bytes_total: tables(
       'Memory that a table released because memory was short.',
-      ({ shed }) => shed,
+      ({ released: shed }) => shed,
     ),
   },
 }

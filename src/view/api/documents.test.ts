@@ -18,7 +18,7 @@ test('what anybody may see has no path of others, and no words of a receiver', (
   const ebpf = publicEbpf({
     backend: 'sock',
     tls: [{ path: '/home/SECRET/lib/libssl.so.3', reason: '/home/SECRET: denied', library: 'openssl' }],
-    profiling: { untabled: [{ path: '/home/SECRET/app', reason: words }], files: 3 },
+    profiling: { without_unwind_table: [{ path: '/home/SECRET/app', reason: words }], files: 3 },
   } as unknown as EbpfDocument)
   const exporting = publicExport({
     endpoint: 'a:1',
@@ -36,7 +36,7 @@ test('what anybody may see has no path of others, and no words of a receiver', (
     reload: { successful: false, reason: 'found the text "SECRET"', place: '/home/SECRET/svc.yaml:3:5' },
   } as unknown as StatusDocument)
   for (const document of [ebpf, exporting, status]) assert.ok(!JSON.stringify(document).includes('SECRET'))
-  assert.deepEqual([ebpf.tls[0]!.path, ebpf.profiling.untabled[0]!.path], ['libssl.so.3', 'app'])
+  assert.deepEqual([ebpf.tls[0]!.path, ebpf.profiling.without_unwind_table[0]!.path], ['libssl.so.3', 'app'])
   assert.deepEqual([exporting.destinations[0]!.last_error, exporting.endpoint], [null, 'a:1'])
   assert.equal(status.reload.place, 'svc.yaml:3:5')
   assert.equal(status.last_run?.reason, 'uncaught error')

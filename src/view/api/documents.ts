@@ -50,7 +50,7 @@ export function publicEbpf(document: EbpfDocument): EbpfDocument {
     tls: document.tls.map(each => ({ ...each, path: nameOf(each.path), reason: withheld(each.reason) })),
     profiling: {
       ...profiling,
-      untabled: profiling.untabled.map(({ path, reason }) => ({
+      without_unwind_table: profiling.without_unwind_table.map(({ path, reason }) => ({
         path: nameOf(path),
         reason: withheld(reason),
       })),

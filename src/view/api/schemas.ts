@@ -204,7 +204,7 @@ export const ebpfDocument = named(
         'Samples, outcomes of stacks, losses, and C++ names that stay mangled, by reason (`names_…`).',
         count('Total since the start.'),
       ),
-      untabled: list(
+      without_unwind_table: list(
         'Files unwound by frame pointers only, the most recent ones.',
         object('A file.', {
           path: text('Path, as seen by a process that maps the file.'),
@@ -241,7 +241,9 @@ const destination = object('Destination of one signal.', {
   signal: text('`traces`, `metrics`, `logs` or `profiles`.'),
   endpoint: text('`host:port`.'),
   connected: flag('The last request reached it.'),
-  parked: flag('It rejects the credentials; data is kept, and export is retried from time to time.'),
+  credentials_rejected: flag(
+    'It rejects the credentials; data is kept, and export is retried from time to time.',
+  ),
   last_error: orNull(text('Error of the last request; null after a success.')),
   last_warning: orNull(text('Its message on the last partial success.')),
   next_attempt: orNull(text('Earliest start of the next request (ISO 8601); null if nothing delays it.')),
@@ -359,7 +361,7 @@ const signalBalance = named(
     requests: count('Completed export requests.'),
     failed: count('Failed export requests.'),
     retries: count('Retried batches.'),
-    requests_under_way: count('Export requests in flight.'),
+    requests_in_flight: count('Export requests in flight.'),
   }),
 )
 

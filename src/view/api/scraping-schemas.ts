@@ -23,8 +23,8 @@ const target = object('A target.', {
   wire_bytes: count('Size of the last page on the wire.'),
   scrapes: count('Scrapes since the target was discovered.'),
   failures: count('Failed scrapes.'),
-  missed: count('Scrapes skipped because the previous one was still running.'),
-  whole_reads: count('Pages with different series than the page before.'),
+  skipped: count('Scrapes skipped because the previous one was still running.'),
+  series_changes: count('Pages with different series than the page before.'),
 })
 
 export const targetsDocument = named(

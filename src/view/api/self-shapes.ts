@@ -15,7 +15,7 @@ export const memory = object('Memory of the agent, in bytes.', {
   pressure: count('0: enough memory; 1: caches shrink; 2: detail is left out; 3: new data is counted only.'),
   shortages: count('Times that pressure rose above 0.'),
   tables: object('Tables of observed data.', {
-    held: count('All tables together.'),
+    used: count('All tables together.'),
     limit: count('Limit for all tables together.'),
     largest: list(
       'Tables, largest first.',
@@ -28,7 +28,7 @@ export const memory = object('Memory of the agent, in bytes.', {
         ]),
         bytes: count('Current size.'),
         limit: count('Limit; 0 if it has its own limit.'),
-        shed: count('Memory released since the start because memory was short.'),
+        released: count('Memory released since the start because memory was short.'),
       }),
     ),
   }),
@@ -37,8 +37,8 @@ export const memory = object('Memory of the agent, in bytes.', {
 export const cpu = object('CPU usage of the agent and the programs that it started.', {
   limit_cores: amount('`limits.cpu`.'),
   used_cores: amount('Average of the last ten seconds.'),
-  changes: count('Reductions since the start because usage exceeded the limit.'),
-  lowered: list(
+  reductions: count('Reductions since the start because usage exceeded the limit.'),
+  reduced: list(
     'Parts that are reduced now.',
     object('A part.', {
       name: text('Name of the part.'),
@@ -54,7 +54,9 @@ export const lastRun = object('End of the previous run.', {
   reason: text('Cause in one sentence, with further details.'),
   hint: text('How to fix it; empty if no action is needed.'),
   version: text('Release version of that run.'),
-  at: text('Time of its end, or the last time it was known to run (ISO 8601, UTC).', { format: 'date-time' }),
+  ended_at: text('Time of its end, or the last time it was known to run (ISO 8601, UTC).', {
+    format: 'date-time',
+  }),
   uptime_seconds: count('Duration of the run.'),
 })
 

@@ -1,6 +1,6 @@
 // The agent at a glance, and the balance sheet of all items.
 import type { Row } from './dashboard.ts'
-import { signalItems, unwished } from './items.ts'
+import { signalItems, unintended } from './items.ts'
 import { lines, stat } from './panel-kinds.ts'
 
 const each = (legend: string, expr: (items: string, signal: string) => string) =>
@@ -32,7 +32,7 @@ const glance: Row = {
       'short',
       {
         '': Object.values(signalItems)
-          .map(items => orNone(`sum(increase(svc_${items}_dropped_total{${unwished},AGENT}[$__range]))`))
+          .map(items => orNone(`sum(increase(svc_${items}_dropped_total{${unintended},AGENT}[$__range]))`))
           .join(' + '),
       },
       { warn: 1, decimals: 0 },

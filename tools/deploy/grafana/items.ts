@@ -10,7 +10,9 @@ export const signalItems = {
 } as const
 
 /** Intended reasons are no losses. */
-const wished = Object.entries(dropReasons).flatMap(([reason, { wished: asked }]) => (asked ? [reason] : []))
+const intended = Object.entries(dropReasons).flatMap(([reason, { intended: asked }]) =>
+  asked ? [reason] : [],
+)
 
 /** Matches unintended losses. */
-export const unwished = `reason!~"${wished.join('|')}"`
+export const unintended = `reason!~"${intended.join('|')}"`

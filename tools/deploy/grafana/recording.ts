@@ -1,5 +1,5 @@
 // Frequent queries of alerts and long ranges, computed once.
-import { signalItems, unwished } from './items.ts'
+import { signalItems, unintended } from './items.ts'
 import type { Recording, RuleGroup } from './rule.ts'
 
 /** The agent was there before. */
@@ -7,7 +7,7 @@ const known = 'on (job, instance) svc_config_info offset 15m'
 
 /** A reason has no series before its first loss, which may be its only one: what is new counts whole. */
 function dropped(items: string): string {
-  const series = `svc_${items}_dropped_total{${unwished}}`
+  const series = `svc_${items}_dropped_total{${unintended}}`
   return `sum by (job, instance, reason) (increase(${series}[15m]) > 0 or (${series} unless ${series} offset 15m) and ${known})`
 }
 

@@ -49,7 +49,9 @@ export function Configuration({
       </div>
       <p class="soft">
         {reload.last === '' ? 'Not reloaded since start.' : `Last reload: ${reload.last}.`}
-        {reload.waiting.length === 0 ? '' : ` Changes that need a restart: ${reload.waiting.join(', ')}.`}
+        {reload.requires_restart.length === 0
+          ? ''
+          : ` Changes that need a restart: ${reload.requires_restart.join(', ')}.`}
       </p>
       <Table
         caption="Configuration keys"
@@ -61,7 +63,7 @@ export function Configuration({
           {
             name: 'Key',
             value: ({ key }) => key,
-            cell: ({ key, summary, restart }) => (
+            cell: ({ key, summary, requires_restart: restart }) => (
               <>
                 <code>{key}</code>
                 <p class="soft">
@@ -73,7 +75,7 @@ export function Configuration({
           },
           { name: 'Value', cell: ({ value }) => <code>{value}</code> },
           { name: 'Origin', value: ({ origin }) => origin, cell: ({ origin }) => origin },
-          { name: 'Default', cell: ({ fallback }) => <code>{fallback}</code> },
+          { name: 'Default', cell: ({ default: fallback }) => <code>{fallback}</code> },
         ]}
         empty={<p class="note">No matching keys.</p>}
       />

@@ -48,10 +48,10 @@ function Report({ run }: { readonly run: number }) {
             { name: 'State', value: ({ state }) => state, cell: ({ state }) => <Pill level={state} /> },
             {
               name: 'Result',
-              cell: ({ detail, lose, hint }) => (
+              cell: ({ detail, impact, hint }) => (
                 <>
                   {detail}
-                  {lose === '' ? null : <p class="soft">You lose: {lose}</p>}
+                  {impact === '' ? null : <p class="soft">Impact: {impact}</p>}
                   {hint.map(each => (
                     <p key={each}>
                       <Command text={each} />

@@ -67,10 +67,10 @@ export function Kernel({ agent }: { readonly agent: AgentDocument }) {
         <Table
           caption="Probed files"
           rows={agent.attachments}
-          rowKey={({ path, what }) => `${path} ${what}`}
+          rowKey={({ path, functions: what }) => `${path} ${what}`}
           columns={[
             { name: 'File', value: ({ path }) => path, cell: ({ path }) => <code>{path}</code> },
-            { name: 'Functions', cell: ({ what }) => what },
+            { name: 'Functions', cell: ({ functions: what }) => what },
             {
               name: 'Processes',
               number: true,

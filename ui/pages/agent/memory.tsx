@@ -29,11 +29,11 @@ export function Memory({ memory }: { readonly memory: AgentDocument['memory'] })
     ['Resident', `${bytes(resident)}, including program files`],
     ['Anonymous', `${bytes(anonymous)} of ${bytes(limit)} (limits.memory)`],
     ['Live heap', `${bytes(heap.live)} of ${bytes(heap.limit)}`],
-    ['Tables', `${bytes(tables.held)} of ${bytes(tables.limit)}`],
+    ['Tables', `${bytes(tables.used)} of ${bytes(tables.limit)}`],
     ['State', pressures[pressure] ?? String(pressure)],
     ['Shortages', shortages === 0 ? 'None since start' : `${shortages} since start`],
   ]
-  const rows = tables.largest.filter(({ bytes, shed }) => bytes > 0 || shed > 0)
+  const rows = tables.largest.filter(({ bytes, released: shed }) => bytes > 0 || shed > 0)
   const idle = tables.largest.length - rows.length
   return (
     <section class="card stack" aria-label="Memory">
@@ -59,8 +59,8 @@ export function Memory({ memory }: { readonly memory: AgentDocument['memory'] })
           {
             name: 'Released',
             number: true,
-            value: ({ shed }) => shed,
-            cell: ({ shed }) => (shed === 0 ? '–' : bytes(shed)),
+            value: ({ released: shed }) => shed,
+            cell: ({ released: shed }) => (shed === 0 ? '–' : bytes(shed)),
           },
           { name: 'Release order', value: ({ kind }) => kind, cell: ({ kind }) => kinds[kind] },
         ]}

@@ -74,7 +74,7 @@ test('the newest records are kept, and no more than there is room for', () => {
       histogram,
       records: [record(1, 1000)],
       services: ['s'],
-      off: 'nothing is followed',
+      no_data_reason: 'nothing is followed',
     },
     1000,
   )

@@ -30,7 +30,7 @@ export function levelOf(severity: number): Level {
 /** The tail after a further line, that came at `nowMs`; undefined until the first. */
 export function extended(before: Tail | undefined, line: LogsLine, nowMs: number): Tail | undefined {
   if (line.kind === 'start') {
-    const { histogram, services, off } = line
+    const { histogram, services, no_data_reason: off } = line
     return { records: line.records.slice(-mostRecords), histogram, services, off, skipped: 0 }
   }
   if (before === undefined) return undefined

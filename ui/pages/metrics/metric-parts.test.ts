@@ -82,7 +82,7 @@ function start(more: Partial<Start> = {}): Start {
     step_ms: 10_000,
     rate: false,
     series: [one('a', 'r', [1, 2]), one('a', 'w', [null, 20]), one('b', 'r', [5, null])],
-    left_out: 0,
+    omitted: 0,
     ...more,
   }
 }

@@ -84,7 +84,7 @@ function Known({ known, section }: { readonly known: OverTime; readonly section:
         <dt>Series</dt>
         <dd>
           {family.series}
-          {start.left_out > 0 ? `, largest ${start.series.length} shown` : ''}
+          {start.omitted > 0 ? `, largest ${start.series.length} shown` : ''}
         </dd>
       </dl>
       <Choices labels={labels} wanted={wanted} sums={sums} />

@@ -52,9 +52,9 @@ function Lost({ dropped, dropped_per_s }: Signal) {
   return (
     <>
       <ul>
-        {dropped.map(({ reason, items, wished }) => (
-          <li key={reason} class={wished ? 'soft' : 'bad-text'}>
-            {wished ? '' : '✕ '}
+        {dropped.map(({ reason, items, intended }) => (
+          <li key={reason} class={intended ? 'soft' : 'bad-text'}>
+            {intended ? '' : '✕ '}
             {whole(items)} {reason}
           </li>
         ))}

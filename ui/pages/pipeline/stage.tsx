@@ -13,7 +13,11 @@ type Signal = Node['signals'][number]
 type Item = Extract<TapLine, { kind: 'item' }>
 
 /** One stage with its details and live items. */
-export function Stage({ node: { name, kind, state, reason, facts, signals } }: { readonly node: Node }) {
+export function Stage({
+  node: { name, kind, state, reason, details: facts, signals },
+}: {
+  readonly node: Node
+}) {
   const tapped = useSignal<Signal | ''>('')
   return (
     <Drawer title={`${kinds[kind]}: ${name}`} onClose={() => setParameters({ node: '' })}>

@@ -190,7 +190,7 @@ async function untilItems(
       const { problems, items, skipped, waited_ms } = document
       const isLate = problems.length === 0 && items.length === 0 && skipped === 0 && waited_ms > 0
       if (!isLate || isLast) return document
-      onNone(document.off)
+      onNone(document.no_data_reason)
     } catch (error) {
       if (isLast || !(error instanceof ApiError) || error.status !== 409) throw error
       await new Promise(resolve => setTimeout(resolve, 500))
@@ -198,15 +198,15 @@ async function untilItems(
   }
 }
 
-function summaryOf({ problems, items, off }: TryDocument): string {
+function summaryOf({ problems, items, no_data_reason: off }: TryDocument): string {
   if (problems.length > 0) return `${problems.length} ${problems.length === 1 ? 'problem' : 'problems'}`
   if (items.length === 0) return off
-  const of = (fate: Item['fate']) => items.filter(each => each.fate === fate).length
+  const of = (outcome: Item['outcome']) => items.filter(each => each.outcome === outcome).length
   return `${items.length} items: ${of('dropped')} dropped, ${of('changed')} changed, ${of('same')} unchanged.`
 }
 
 function Outcome({ document, rules: tried }: Result) {
-  const { problems, items, notes, skipped, off } = document
+  const { problems, items, notes, skipped, no_data_reason: off } = document
   const stale = tried !== rules.value
   return (
     <section class="stack" aria-label="Result of the trial">
@@ -266,13 +266,13 @@ function Problems({ problems, tried }: Pick<TryDocument, 'problems'> & { readonl
 
 const levels = { same: 'off', changed: 'note', dropped: 'bad' } as const
 /** Items that the rules affect come first. */
-const fates: readonly Item['fate'][] = ['dropped', 'changed', 'same']
+const outcomes: readonly Item['outcome'][] = ['dropped', 'changed', 'same']
 
 function Items({ items }: { readonly items: readonly Item[] }) {
   const chosen = useSignal(-1)
   const rows = items
     .map((item, i) => ({ ...item, i }))
-    .sort((a, b) => fates.indexOf(a.fate) - fates.indexOf(b.fate))
+    .sort((a, b) => outcomes.indexOf(a.outcome) - outcomes.indexOf(b.outcome))
   const shown = items[chosen.value]
   return (
     <>
@@ -287,8 +287,10 @@ function Items({ items }: { readonly items: readonly Item[] }) {
           { name: 'Item', value: ({ title }) => title, cell: ({ title }) => <bdi>{title}</bdi> },
           {
             name: 'Outcome',
-            value: ({ fate }) => fate,
-            cell: ({ fate }) => <Pill level={levels[fate]} text={fate === 'same' ? 'unchanged' : fate} />,
+            value: ({ outcome }) => outcome,
+            cell: ({ outcome }) => (
+              <Pill level={levels[outcome]} text={outcome === 'same' ? 'unchanged' : outcome} />
+            ),
           },
           { name: 'Changes', cell: item => <Changes {...item} /> },
           {

@@ -115,7 +115,7 @@ function Stacks({ flame, title, baseFactor, fileName, recording }: FlameProps & 
   }.`
   return (
     <>
-      {flame.missing.length > 0 ? <Missing flame={flame} /> : null}
+      {flame.missing_names.length > 0 ? <Missing flame={flame} /> : null}
       {focus !== '' ? (
         <p class="notice row" role="status">
           <span>
@@ -282,11 +282,11 @@ function Missing({ flame }: { readonly flame: FlameDocument }) {
   return (
     <details class="notice">
       <summary>
-        Some frames have no names: {flame.missing[0]!.reason}
-        {flame.missing.length > 1 ? ` (${flame.missing.length} reasons)` : ''}.
+        Some frames have no names: {flame.missing_names[0]!.reason}
+        {flame.missing_names.length > 1 ? ` (${flame.missing_names.length} reasons)` : ''}.
       </summary>
       <ul class="stack">
-        {flame.missing.map(({ reason, value }) => (
+        {flame.missing_names.map(({ reason, value }) => (
           <li key={reason}>
             <b>{of(value)}</b> of the stacks: {reason}
           </li>
@@ -309,10 +309,10 @@ function Cut({
   readonly flame: FlameDocument
   readonly share: (value: number, of: number) => string
 }) {
-  if (!(flame.cut > 0)) return null
+  if (!(flame.omitted > 0)) return null
   return (
     <p class="note row">
-      {share(flame.cut, flame.total)} is in stacks too small to show.
+      {share(flame.omitted, flame.total)} is in stacks too small to show.
       {parameter('all') === '1' ? null : (
         <button type="button" class="quiet" onClick={() => setParameters({ all: 1 })}>
           Show more stacks

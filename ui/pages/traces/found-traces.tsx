@@ -79,15 +79,15 @@ export function FoundTraces() {
       <Reading of={live} what="traces">
         {() => {
           const line = live.value!
-          if (line.off !== '' && line.spans_seen === 0)
+          if (line.no_data_reason !== '' && line.spans_seen === 0)
             return (
               <div class="card">
-                <Empty title="No traces" why={line.off} command="svc doctor traces" />
+                <Empty title="No traces" why={line.no_data_reason} command="svc doctor traces" />
               </div>
             )
           return (
             <>
-              {line.off === '' ? null : <p class="notice">{line.off}</p>}
+              {line.no_data_reason === '' ? null : <p class="notice">{line.no_data_reason}</p>}
               <h2 class="unseen">Request durations</h2>
               <HeatmapFigure line={line} seconds={windowSeconds.value} choice={choice} onChoose={choose} />
               <Filters services={line.services} errors={errors} choice={choice} />
@@ -98,7 +98,7 @@ export function FoundTraces() {
                     <Found
                       line={shown.value!}
                       seen={line.spans_seen}
-                      kept={line.spans_kept}
+                      kept={line.spans_retained}
                       chosen={choice !== undefined}
                     />
                   )}

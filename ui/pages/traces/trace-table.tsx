@@ -7,7 +7,7 @@ import { type Column, Table } from '../../parts/table.tsx'
 
 type Trace = TracesLine['traces'][number]
 
-const whyKept: Readonly<Record<Trace['kept'], string>> = {
+const whyKept: Readonly<Record<Trace['retained'], string>> = {
   recent: 'recent',
   error: 'failed',
   slow: 'slow',
@@ -48,7 +48,7 @@ export function TraceTable({ traces }: { readonly traces: readonly Trace[] }) {
       name: 'Failed',
       cell: ({ errors }) => (errors > 0 ? <Pill level="bad" text={`${whole(errors)} failed`} /> : ''),
     },
-    { name: 'Retained because', cell: ({ kept }) => <span class="soft">{whyKept[kept]}</span> },
+    { name: 'Retained because', cell: ({ retained: kept }) => <span class="soft">{whyKept[kept]}</span> },
   ]
   return (
     <Table caption="Traces" columns={columns} rows={traces} rowKey={({ trace_id }) => trace_id} most={500} />

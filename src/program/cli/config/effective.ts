@@ -15,7 +15,7 @@ import { yamlTree } from './yaml-tree.ts'
 interface Shown {
   readonly key: string
   readonly value: unknown
-  readonly fallback: unknown
+  readonly default: unknown
   readonly origin: string
 }
 
@@ -41,12 +41,12 @@ export async function effective(args: Arguments, onlyDifferent: boolean): Promis
   return ExitCode.ok
 }
 
-function besideOf({ origin, fallback }: Shown, withFallback: boolean): string {
+function besideOf({ origin, default: fallback }: Shown, withFallback: boolean): string {
   return terminalText(withFallback ? `${origin}; default: ${JSON.stringify(fallback)}` : origin, true)
 }
 
 /** A default that differs from host to host is still one. */
-function isDifferent({ value, fallback, origin }: Shown): boolean {
+function isDifferent({ value, default: fallback, origin }: Shown): boolean {
   return origin !== 'default' && JSON.stringify(value) !== JSON.stringify(fallback)
 }
 
@@ -67,10 +67,10 @@ async function ofAgent(args: Arguments): Promise<Found | string> {
   }
   try {
     const { config } = await documentOf<AgentDocument>(client, '/ui/api/agent', 'query the agent')
-    const keys = config.map(({ key, value, fallback, origin }) => ({
+    const keys = config.map(({ key, value, default: fallback, origin }) => ({
       key,
       value: parse(value) as unknown,
-      fallback: parse(fallback) as unknown,
+      default: parse(fallback) as unknown,
       origin,
     }))
     return { keys, source: `from the agent at ${client.address}` }
@@ -86,5 +86,5 @@ function ofFile(loaded: LoadedConfig, why: string): Found {
   const source = `${why}; showing ${from}, as an agent would read it`
   if (problems.length > 0) return { keys: undefined, source }
   const fallbackOf = new Map([...leaves(schema)].map(([key, leaf]) => [key, defaultOf(leaf)]))
-  return { keys: shownKeys(loaded).map(each => ({ ...each, fallback: fallbackOf.get(each.key) })), source }
+  return { keys: shownKeys(loaded).map(each => ({ ...each, default: fallbackOf.get(each.key) })), source }
 }

@@ -8,14 +8,14 @@ import { nearest } from '../../../foundation/lib/nearest.ts'
 import { ExitCode, StartError } from '../../../foundation/lib/start-error.ts'
 import { type Signal, signals } from '../../../foundation/model/signal.ts'
 import {
-  fateObject,
-  fateText,
+  outcomeObject,
+  outcomeText,
   painted,
   plain,
   summaryObject,
   summaryText,
 } from '../../../pipeline/trial/report.ts'
-import { type Fate, Trial, type TrialOptions } from '../../../pipeline/trial/trial.ts'
+import { type ItemOutcome, Trial, type TrialOptions } from '../../../pipeline/trial/trial.ts'
 import type { Arguments } from '../arguments.ts'
 import { configurationOf, exitOf, sayProblems } from '../configuration.ts'
 import { outputColor, print, say } from '../terminal.ts'
@@ -38,14 +38,14 @@ export async function tryPipeline(args: Arguments): Promise<ExitCode> {
     if (only !== undefined && signal !== only) continue
     let trial = trials.get(signal)
     if (trial === undefined) {
-      trial = trialOf(signal, loaded.config, view.onFate?.(signal))
+      trial = trialOf(signal, loaded.config, view.onOutcome?.(signal))
       trials.set(signal, trial)
     }
     view.result(trial.run(body, line))
     if (!(await drained())) return ExitCode.ok
   }
   if (trials.size === 0) say(`${path === '-' ? 'standard input' : path} has no ${only ?? 'items'}\n`)
-  view.summary({ trials: [...trials.values()], hasChanges: view.onFate !== undefined })
+  view.summary({ trials: [...trials.values()], hasChanges: view.onOutcome !== undefined })
   return ExitCode.ok
 }
 
@@ -63,7 +63,7 @@ function signalOf(word: string | undefined): Signal | undefined {
 /** Where the result goes, and in which form. */
 interface View {
   /** Undefined: nobody asks what became of single items. */
-  readonly onFate?: (signal: Signal) => (fate: Fate) => void
+  readonly onOutcome?: (signal: Signal) => (outcome: ItemOutcome) => void
   result(request: string | undefined): void
   summary(summary: Parameters<typeof summaryText>[0]): void
 }
@@ -71,14 +71,14 @@ interface View {
 function viewOf(args: Arguments): View {
   if (args.has('json'))
     return {
-      onFate: signal => fate => print(`${JSON.stringify(fateObject(signal, fate))}\n`),
+      onOutcome: signal => outcome => print(`${JSON.stringify(outcomeObject(signal, outcome))}\n`),
       result: () => {},
       summary: summary => print(`${JSON.stringify(summaryObject(summary))}\n`),
     }
   if (args.has('diff')) {
     const paint = outputColor() ? painted : plain
     return {
-      onFate: signal => fate => print(fateText(signal, fate, paint)),
+      onOutcome: signal => outcome => print(outcomeText(signal, outcome, paint)),
       result: () => {},
       summary: summary => print(summaryText(summary)),
     }
@@ -89,13 +89,13 @@ function viewOf(args: Arguments): View {
   }
 }
 
-function trialOf(signal: Signal, { pipeline }: Config, onFate: TrialOptions['onFate']): Trial {
+function trialOf(signal: Signal, { pipeline }: Config, onOutcome: TrialOptions['onOutcome']): Trial {
   const env = {
     log: createLogger({ level: 'warn', format: 'text', write: say }),
     installKey: keyIn(dirname(pipeline.export.queue.directory)),
   }
   try {
-    return new Trial(signal, { settings: pipeline, env, ...(onFate && { onFate }) })
+    return new Trial(signal, { settings: pipeline, env, ...(onOutcome && { onOutcome }) })
   } catch (error) {
     throw new StartError(`cannot apply the configuration: ${errorText(error)}`, ExitCode.usage, error)
   }

@@ -58,7 +58,7 @@ function documentOf({ waiting, dead, bytes, oldestMs, faults }: Survey) {
     items: waiting.items,
     bytes_on_disk: bytes,
     oldest: oldestMs === 0 ? null : new Date(oldestMs).toISOString(),
-    refused: dead,
+    rejected: dead,
     damaged_places: faults.length,
   }
 }

@@ -35,7 +35,7 @@ function documentOf({ signal, waiting, dead, faults }: Surveyed) {
     signal,
     batches: waiting.batches,
     items: waiting.items,
-    refused_batches: dead.batches,
+    rejected_batches: dead.batches,
     faults: faults.map(fault => ({ file: fault.file, offset: fault.offset, message: faultText(fault) })),
   }
 }

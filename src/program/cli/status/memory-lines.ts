@@ -17,7 +17,8 @@ const numberWidth = 11
 
 /** Who holds how much memory: a table of tables in 79 columns. What holds little is one line. */
 export function memoryLines({ largest, limit }: Tables, { unicode, pen }: Style): string[] {
-  const isNamed = ({ bytes, shed }: Tables['largest'][number]) => bytes >= limit * namedPart || shed > 0
+  const isNamed = ({ bytes, released: shed }: Tables['largest'][number]) =>
+    bytes >= limit * namedPart || shed > 0
   const named = largest.filter(isNamed)
   const rest = largest.filter(table => !isNamed(table) && table.bytes > 0)
   if (named.length + rest.length === 0) return []
@@ -30,7 +31,7 @@ export function memoryLines({ largest, limit }: Tables, { unicode, pen }: Style)
   return [
     '',
     pen(`  ${leftIn('MEMORY', nameWidth)}${titles}`, 'dim'),
-    ...named.map(({ name, bytes, limit: most, shed }) =>
+    ...named.map(({ name, bytes, limit: most, released: shed }) =>
       row(name, bytes, most === 0 ? 'own limit' : sizeText(most), shed, most > 0 && bytes > 0.9 * most),
     ),
     ...(rest.length === 0
@@ -49,5 +50,5 @@ export function memoryLines({ largest, limit }: Tables, { unicode, pen }: Style)
 
 /** In one line: the process, what of it lives, and all tables. */
 export function memoryText({ limit, resident, anonymous, heap, tables }: StatusDocument['memory']): string {
-  return `${partText(anonymous, limit)} (resident ${sizeText(resident)}), live heap ${partText(heap.live, heap.limit)}, tables ${partText(tables.held, tables.limit)}`
+  return `${partText(anonymous, limit)} (resident ${sizeText(resident)}), live heap ${partText(heap.live, heap.limit)}, tables ${partText(tables.used, tables.limit)}`
 }

@@ -92,14 +92,16 @@ function ebpfText({ enabled, programs_loaded, parts }: StatusDocument['ebpf']): 
   return `off: ${[...new Set(of('off').map(({ reason }) => reason))].join(', ')}`
 }
 
-function cpuText({ used_cores, limit_cores, lowered }: StatusDocument['cpu']): string {
+function cpuText({ used_cores, limit_cores, reduced: lowered }: StatusDocument['cpu']): string {
   const less = lowered.map(({ effect }) => effect).join('; ')
   return `${used_cores.toFixed(2)} of ${limit_cores.toFixed(2)} cores${less === '' ? '' : ` (${less})`}`
 }
 
 function lastRunLines(last: StatusDocument['last_run']): [string, string][] {
   if (last === null || last.ended === 'clean') return []
-  return [['last run', `ended at ${last.at}: ${last.reason}${last.hint === '' ? '' : `; ${last.hint}`}`]]
+  return [
+    ['last run', `ended at ${last.ended_at}: ${last.reason}${last.hint === '' ? '' : `; ${last.hint}`}`],
+  ]
 }
 
 /** Turns from here on are worth a line: requests wait for their end. */
@@ -147,11 +149,13 @@ function exportLines({ export: exporting }: Found, style: Style): string[] {
     return [...entry('export', 'none: data stays on this host; set otlp.endpoint', 'yellow', style), '']
   const how = `${protocol}, ${tls ? 'TLS' : 'no TLS'}, compression ${compression}`
   const state = connected ? `connected, last export ${last_export ?? 'none yet'}` : 'NOT CONNECTED'
-  const failing = destinations.filter(({ last_error: error, parked }) => parked || error !== null)
+  const failing = destinations.filter(
+    ({ last_error: error, credentials_rejected: parked }) => parked || error !== null,
+  )
   return [
     ...entry('export', `${endpoint} (${how}): ${state}`, connected ? undefined : 'red', style),
     ...(failing.length === 0 && last_error !== null ? entry('', last_error, 'red', style) : []),
-    ...failing.flatMap(({ signal, last_error: error, parked, next_attempt }) =>
+    ...failing.flatMap(({ signal, last_error: error, credentials_rejected: parked, next_attempt }) =>
       entry(
         '',
         `${signal}: ${error ?? 'rejected'}${parked ? '; credentials rejected, data is kept' : ''}${next_attempt === null ? '' : `; next attempt ${next_attempt}`}`,
@@ -172,7 +176,7 @@ function queueLines({ export: { queues, disk_queue }, pipeline }: Found, { unico
     const { size, exported, dropped, bytes, capacity_bytes, on_disk } = queue
     const fill = capacity_bytes > 0 ? bytes / capacity_bytes : 0
     const isLossy =
-      pipeline === null ? dropped > 0 : losses.some(loss => loss.signal === signal && !loss.isWished)
+      pipeline === null ? dropped > 0 : losses.some(loss => loss.signal === signal && !loss.isIntended)
     const numbers = rightIn(countText(exported), 10) + rightIn(countText(size), 10)
     const lost = pen(rightIn(`${countText(dropped)}${isLossy ? '!' : ''}`, 10), isLossy ? 'red' : undefined)
     const bar = pen(fillOf(fill, unicode), fill > 0.8 ? 'red' : undefined)
@@ -193,8 +197,8 @@ function lossLines({ pipeline }: Found, { unicode, pen }: Style): string[] {
   const losses = pipeline === null ? [] : lossesOf(pipeline)
   if (losses.length === 0) return []
   const row = (loss: Loss) => {
-    const items = pen(rightIn(grouped(loss.items), 12), loss.isWished ? undefined : 'red')
-    const sign = loss.isWished ? ' ' : '!'
+    const items = pen(rightIn(grouped(loss.items), 12), loss.isIntended ? undefined : 'red')
+    const sign = loss.isIntended ? ' ' : '!'
     return `  ${leftIn(loss.signal, 9)}${items}${sign} ${terminalText(loss.reason, unicode)}${meaningOf(loss)}`
   }
   return ['', pen('  DROPPED SINCE START', 'dim'), ...losses.map(row)]

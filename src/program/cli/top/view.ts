@@ -66,7 +66,7 @@ export function shownServices({ tick, filter, errorsOnly, order }: View): readon
   const fits = (service: Service) =>
     (!errorsOnly || service.errors_percent > 0) &&
     (wanted === '' ||
-      [service.name, service.namespace, ...service.protocols, ...service.calls].some(text =>
+      [service.name, service.namespace, ...service.protocols, ...service.dependencies].some(text =>
         text.toLowerCase().includes(wanted),
       ))
   const found = (tick?.services ?? []).filter(fits)

@@ -38,7 +38,7 @@ export const pipelineLine = named(
           object('Lost items by reason.', {
             reason: text('Reason.'),
             items: count('Number of items.'),
-            wished: flag(
+            intended: flag(
               'True if the loss is intended: by a rule, by sampling, or because no endpoint is set.',
             ),
           }),
@@ -65,7 +65,7 @@ export const pipelineLine = named(
         signals: list('Signals that pass it.', signalName),
         state: oneOf('Current state.', ['ok', 'limited', 'failed', 'off']),
         reason: text('Why the state is not `ok`, and how to fix it.'),
-        facts: list(
+        details: list(
           'Details: counters and settings.',
           object('A detail.', { name: text('Name.'), value: text('Display value.') }),
         ),
@@ -130,7 +130,7 @@ export const tryDocument = named(
         time_ms: amount('When it ended, was written or was measured.'),
         service: text('Service; empty if there is none.'),
         title: text('Title, as in the tap.'),
-        fate: oneOf('Outcome.', ['same', 'changed', 'dropped']),
+        outcome: oneOf('Outcome.', ['same', 'changed', 'dropped']),
         reason: text('Processor and rule that drop it; empty otherwise.'),
         changes: list(
           'Changes.',
@@ -149,7 +149,7 @@ export const tryDocument = named(
     notes: list('Totals, effect of each rule, and remarks.', text('A sentence, as in `svc pipeline test`.')),
     skipped: count('Items that are too large to try.'),
     waited_ms: amount('Time spent waiting for items.'),
-    off: text('Why there are no items; empty if there are.'),
+    no_data_reason: text('Why there are no items; empty if there are.'),
   }),
 )
 
@@ -170,15 +170,15 @@ export const agentDocument = named(
       object('A key.', {
         key: text('Path of the key.'),
         value: text('Value in YAML; secrets are omitted.'),
-        fallback: text('Default value in YAML.'),
+        default: text('Default value in YAML.'),
         origin: text('`default`, a variable, or file, line and column.'),
         summary: text('Description.'),
-        restart: flag('A change takes effect after a restart.'),
+        requires_restart: flag('A change takes effect after a restart.'),
       }),
     ),
     reload: object('Reload of the configuration.', {
       last: text('Time and result; empty if there was none.'),
-      waiting: list('Keys whose change takes effect after a restart.', text('A key.')),
+      requires_restart: list('Keys whose change takes effect after a restart.', text('A key.')),
     }),
     degraded: list(
       'Degraded features.',
@@ -212,7 +212,7 @@ export const agentDocument = named(
       'Files with probes.',
       object('A file.', {
         path: text('Path of the file.'),
-        what: text('Probed functions.'),
+        functions: text('Probed functions.'),
         pids: list('Processes that use it.', count('A process ID.')),
       }),
     ),
@@ -231,7 +231,7 @@ export const doctorDocument = named(
         state: oneOf('Result.', ['ok', 'limited', 'missing', 'unknown', 'note']),
         fault: text('Name in the table of needs; empty if the check passed or could not run.'),
         detail: text('Details of the result.'),
-        lose: text('Features that do not work without it; empty if there are none.'),
+        impact: text('Features that do not work without it; empty if there are none.'),
         hint: list('Ways to fix it.', text('One of them.')),
       }),
     ),

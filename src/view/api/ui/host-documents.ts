@@ -41,7 +41,10 @@ const service = object('Activity of a service in the last minute.', {
   serves: flag('False if it only calls others.'),
   errors_percent: amount('Share of failed requests.'),
   ...percentiles,
-  calls: list('Dependencies, most called first.', text('`redis`, `postgresql (10.0.0.7)`, or a service.')),
+  dependencies: list(
+    'Dependencies, most called first.',
+    text('`redis`, `postgresql (10.0.0.7)`, or a service.'),
+  ),
   trend: list('Requests per second over the window, oldest first.', amount('A rate.')),
 })
 
@@ -133,9 +136,9 @@ export const mapLine = named(
         ...percentiles,
       }),
     ),
-    left_out: count('Edges omitted for lack of memory.'),
+    omitted: count('Edges omitted for lack of memory.'),
     lost: count('Requests missing from the rates for lack of memory, since the start.'),
-    off: text('Why there is no data and will be none, and how to fix it; empty if all is well.'),
+    no_data_reason: text('Why there is no data and will be none, and how to fix it; empty if all is well.'),
   }),
 )
 
@@ -168,7 +171,7 @@ export const serviceLine = named(
       }),
     ),
     resource: record('Latest resource attributes.', anything('A value.')),
-    off: text('Why there is no data and will be none, and how to fix it; empty if all is well.'),
+    no_data_reason: text('Why there is no data and will be none, and how to fix it; empty if all is well.'),
   }),
 )
 
@@ -205,7 +208,7 @@ export const tracesLine = named(
         duration_ms: amount('Time from the first start to the last end.'),
         spans: count('Retained spans.'),
         errors: count('Retained spans that failed.'),
-        kept: oneOf('Why it is retained: recent, failed, slow or an example.', [
+        retained: oneOf('Why it is retained: recent, failed, slow or an example.', [
           'recent',
           'error',
           'slow',
@@ -216,8 +219,10 @@ export const tracesLine = named(
     services: list('Services with spans.', text('`service.name`.')),
     matched: count('Matching traces; at most `limit` are listed.'),
     spans_seen: count('Spans since the start.'),
-    spans_kept: count('Spans in the window.'),
-    off: text('Why there are no traces and will be none, and how to fix it; empty if all is well.'),
+    spans_retained: count('Spans in the window.'),
+    no_data_reason: text(
+      'Why there are no traces and will be none, and how to fix it; empty if all is well.',
+    ),
   }),
 )
 
@@ -228,7 +233,7 @@ export const traceDocument = named(
     start_ms: amount('Start time.'),
     duration_ms: amount('Time from the first start to the last end.'),
     resources: list('Resources of the spans.', record('Attributes.', anything('A value.'))),
-    left_out: count('Latest spans, omitted for lack of memory.'),
+    omitted: count('Latest spans, omitted for lack of memory.'),
     spans: list(
       'Spans, earliest first.',
       object('A span.', {
@@ -277,7 +282,7 @@ export const metricsDocument = named(
         families: list('Metrics.', family),
       }),
     ),
-    off: text('Why there are no metrics, and how to fix it; empty if all is well.'),
+    no_data_reason: text('Why there are no metrics, and how to fix it; empty if all is well.'),
   }),
 )
 
@@ -299,7 +304,7 @@ export const seriesLine = named(
           values,
         }),
       ),
-      left_out: count('Series omitted for lack of memory.'),
+      omitted: count('Series omitted for lack of memory.'),
     }),
     object('A reading.', { kind: word('tick'), at_ms: amount('Time.'), values }),
   ),
@@ -338,7 +343,7 @@ export const logsLine = named(
       }),
       records: list('Latest matching records, oldest first.', logRecord),
       services: list('Services with records.', text('`service.name`.')),
-      off: text('Why there are no logs, and how to fix it; empty if all is well.'),
+      no_data_reason: text('Why there are no logs, and how to fix it; empty if all is well.'),
     }),
     object('New records.', {
       kind: word('records'),
@@ -365,7 +370,7 @@ export const profilesLine = named(
       'Services, largest first.',
       object('A service.', { name: text('`service.name`.'), value: amount('Sum over the window.') }),
     ),
-    off: text('Why there are no profiles, and how to fix it; empty if all is well.'),
+    no_data_reason: text('Why there are no profiles, and how to fix it; empty if all is well.'),
   }),
 )
 
@@ -385,8 +390,8 @@ export const flameDocument = named(
     self: list('Value of the function alone, by node.', amount('A value.')),
     sum: list('Value of the function and its callees, by node.', amount('A value.')),
     base: list('`sum` in the profile to compare with, by node; empty without one.', amount('A value.')),
-    cut: amount('Sum of the stacks that are too small to be listed.'),
-    missing: list(
+    omitted: amount('Sum of the stacks that are too small to be listed.'),
+    missing_names: list(
       'Why functions have no names, most frequent first.',
       object('A reason.', { reason: text('Reason.'), value: amount('Sum of the affected values.') }),
     ),

@@ -31,7 +31,7 @@ function signalLine(signal: Signal, { unicode }: Canvas): Line {
   const { collected_per_s, exported_per_s, dropped_per_s, queued, queued_bytes, capacity_bytes, full_in_s } =
     signal
   // Wished drops alone are no trouble; of others it is not known whether they still go on.
-  const isLossy = dropped_per_s > 0 && lossesOf({ signals: [signal] }).some(({ isWished }) => !isWished)
+  const isLossy = dropped_per_s > 0 && lossesOf({ signals: [signal] }).some(({ isIntended }) => !isIntended)
   const fill = capacity_bytes > 0 ? queued_bytes / capacity_bytes : 0
   const soon = full_in_s === null ? '' : `  full in ${msText(full_in_s * 1000)}`
   const oldest = signal.oldest_ms > 0 ? `  oldest ${msText(signal.oldest_ms)}` : ''
@@ -52,8 +52,8 @@ function lossLines(pipeline: PipelineLine, { shown }: Canvas): Line[] {
   const rows = lost.map(
     (loss): Line => [
       ` ${leftIn(loss.signal, 9)}`,
-      [rightIn(grouped(loss.items), 12), loss.isWished ? undefined : 'red'],
-      `${loss.isWished ? ' ' : '!'} ${shown(loss.reason)}${meaningOf(loss)}`,
+      [rightIn(grouped(loss.items), 12), loss.isIntended ? undefined : 'red'],
+      `${loss.isIntended ? ' ' : '!'} ${shown(loss.reason)}${meaningOf(loss)}`,
     ],
   )
   return [[[' DROPPED SINCE START', 'dim']], ...rows, []]

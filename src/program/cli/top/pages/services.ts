@@ -78,7 +78,7 @@ function serviceLine(
     [rightIn(errors, 6), marked ? 'inverse' : errorLook(errors_percent)],
     [` ${numbers}  `, look],
   ]
-  const calls = fitted(service.calls.map(shown).join(', '), room)
+  const calls = fitted(service.dependencies.map(shown).join(', '), room)
   return [...line, [marked ? leftIn(calls, room) : calls, look]]
 }
 

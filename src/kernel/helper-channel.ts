@@ -5,7 +5,7 @@ import { again } from '../foundation/lib/again.ts'
 import { type AnsweringChild, startAnswering } from './child.ts'
 import type { ChannelHandle, Native } from './native.ts'
 
-export interface ProbeAnswer {
+export interface HelperAnswer {
   /** 0: it worked. */
   readonly errno: number
   readonly payload: Buffer
@@ -16,7 +16,7 @@ const mostAnswerBytes = 2 * 256 * 1024 + 64
 const bufferBytes = mostAnswerBytes + 4_096
 
 /** svc-probe, by its end of the channel. Every method throws where it has ended. */
-export class ProbeChannel {
+export class HelperChannel {
   isThere = true
   readonly #child: AnsweringChild
   readonly #native: Native
@@ -64,8 +64,8 @@ export class ProbeChannel {
   answer(
     id: number,
     mostMs: number,
-    other: (id: number, answer: ProbeAnswer) => void,
-  ): ProbeAnswer | undefined {
+    other: (id: number, answer: HelperAnswer) => void,
+  ): HelperAnswer | undefined {
     const endMs = performance.now() + mostMs
     for (;;) {
       const head = this.#line(endMs)
