@@ -10,7 +10,7 @@ import { findAsset } from '../src/kernel/assets.ts'
 import { loadNative, Unsupported } from '../src/kernel/native.ts'
 import { metricsSubject } from '../src/view/api/metrics-endpoint.ts'
 import { attachments } from '../tools/attachments-page.ts'
-import { sourcesOf } from '../tools/told-attributes.ts'
+import { sourcesOf } from '../tools/source-words.ts'
 import { starts } from '../tools/troubleshooting-texts.ts'
 
 const sources = sourcesOf('src').map(file => ({ file, text: readFileSync(file, 'utf8') }))

@@ -329,7 +329,7 @@ test('a soak has the tests that do more in one, and continues after an interrupt
   })
   assert.deepEqual(soakTests(['src/a.test.ts', 'src/b.test.ts'], new ImportGraph(folder)), ['src/a.test.ts'])
   const path = join(folder, 'progress.jsonl')
-  const open = (tree: string, anew = false) => new SoakProgress({ anew, path, tree })
+  const open = (tree: string, anew = false) => new SoakProgress({ fresh: anew, path, tree })
   const first = open('one')
   assert.deepEqual(first.results, [])
   first.add(result('a', 5))

@@ -3,7 +3,7 @@
 import { mkdirSync, rmSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { stageArm64 } from './package/arm64.ts'
-import { isThere } from './package/command.ts'
+import { commandExists } from './package/command.ts'
 import { writeImage } from './package/image.ts'
 import { root, sourceEpoch } from './package/release.ts'
 import { writeRpmPackage } from './package/rpm-package.ts'
@@ -22,7 +22,7 @@ const staged = process.argv.includes('--arm64')
   : await stagePackage({ directory: stage, architecture: ownArchitecture, dist: join(root, 'dist'), epoch })
 const effort = 'best'
 const artefacts = writePackages(staged, directory, effort)
-if (isThere('rpmbuild')) artefacts.push(writeRpmPackage({ ...staged, directory, effort }))
+if (commandExists('rpmbuild')) artefacts.push(writeRpmPackage({ ...staged, directory, effort }))
 else say('no .rpm: rpmbuild is not there (Debian package rpm)')
 artefacts.push(writeImage({ ...staged, directory, effort }))
 artefacts.push(writeChecksums(directory, artefacts))

@@ -3,7 +3,7 @@ import type { Confidence } from '../src/foundation/model/protocol.ts'
 import { backends } from '../src/signals/capture/index.ts'
 import { protocols } from '../src/signals/traces/protocols/index.ts'
 import { anchor, cell, code, table } from './markdown.ts'
-import { toldBy } from './spans-page.ts'
+import { reportedBy } from './spans-page.ts'
 
 const meaning: Readonly<Record<Confidence, string>> = {
   preface: 'a unique preface',
@@ -20,7 +20,7 @@ export function protocolsPage(): string {
     code(name),
     code(`agent.ebpf.network.${key}`),
     cell(summary),
-    toldBy(protocols.find(unit => unit.name === name)!).kinds.join(', '),
+    reportedBy(protocols.find(unit => unit.name === name)!).kinds.join(', '),
     confidence === undefined ? 'its request line' : meaning[confidence],
   ])
   return `# Protocols

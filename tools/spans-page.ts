@@ -3,7 +3,7 @@ import type { ProtocolUnit } from '../src/foundation/model/protocol.ts'
 import * as durations from '../src/signals/traces/protocols/durations.ts'
 import { protocols } from '../src/signals/traces/protocols/index.ts'
 import { code, table } from './markdown.ts'
-import { attributesOf, imports, reachable, sourcesOf, wordsOf } from './told-attributes.ts'
+import { attributesOf, imports, reachable, sourcesOf, wordsOf } from './source-words.ts'
 
 const area = 'src/signals/traces/protocols/'
 
@@ -15,7 +15,7 @@ const unused: Readonly<Record<string, readonly string[]>> = {
   mqtt: ['messaging.destination.anonymous'],
 }
 
-export interface Told {
+export interface ReportedSpan {
   /** Of the span. */
   readonly attributes: readonly string[]
   readonly kinds: readonly string[]
@@ -24,7 +24,7 @@ export interface Told {
 }
 
 /** What a protocol tells of a call. */
-export function toldBy({ name }: ProtocolUnit): Told {
+export function reportedBy({ name }: ProtocolUnit): ReportedSpan {
   const files = reachable(`${area}${name}.ts`, area)
   const metrics = Object.entries(durations).flatMap(([exported, value]) =>
     isDuration(value) && imports(files, exported, '/durations.ts') ? [value] : [],
@@ -50,7 +50,7 @@ conventions 1.44; attributes that are unknown for a call are omitted. Spans, the
 recorded: [traces](../tracing.md). List of protocols: [protocols](protocols.md).`
 
 function section(unit: ProtocolUnit): string {
-  const { attributes, kinds, metrics } = toldBy(unit)
+  const { attributes, kinds, metrics } = reportedBy(unit)
   return `## ${unit.title}
 
 Span kind: ${kinds.join(', ')}. Metrics: ${metrics.map(({ name }) => `[${code(name)}](sent-metrics.md)`).join(', ')}.

@@ -56,10 +56,10 @@ export function checkFiles(
       fail(fault)
       continue
     }
-    if (file.holds === 'any') continue
+    if (file.expects === 'any') continue
     const pem = bytes.toString('latin1')
     try {
-      if (file.holds === 'private key') {
+      if (file.expects === 'private key') {
         privateKeyIn(pem, plain)
         keys.push({ file, pem })
         continue

@@ -10,7 +10,7 @@ export interface Sourced extends Setting {
 }
 
 /** Pairs of keys that mean one thing. From the same source the first wins; else the stronger source does. */
-export const sameThing: readonly (readonly [string, string])[] = [
+export const synonymousKeys: readonly (readonly [string, string])[] = [
   ['pipeline.export.otlp.endpoint', 'otlp.endpoint'],
   ['pipeline.export.otlp.insecure', 'otlp.insecure'],
   ['pipeline.operations.shutdown.timeout', 'shutdown_timeout'],
@@ -46,7 +46,7 @@ const agentOnly = ['agent.ebpf.enabled', 'agent.profiling.enabled', 'agent.logs.
  */
 export function effective(given: ReadonlyMap<string, Sourced>, notes: string[] = []): Settings<Sourced> {
   const settings = new Map(given)
-  for (const [first, second] of sameThing) {
+  for (const [first, second] of synonymousKeys) {
     const [a, b] = [settings.get(first), settings.get(second)]
     const winner = a && !isEmpty(a) && (!b || rank(a) >= rank(b)) ? a : b
     if (!winner) continue

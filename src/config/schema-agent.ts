@@ -216,7 +216,7 @@ const logs = branch('Logs of containers, files and the journal.', {
   ),
 })
 
-/** As `mayTell` of src/identity/entities has them. */
+/** As `mayDeclare` of src/identity/entities has them. */
 const daemon = text({
   expects: 'a socket such as "unix:///run/docker.sock", an address such as "tcp://127.0.0.1:2376", or empty',
   pattern: /^(|(unix:\/\/)?\/.+|((tcp|https?):\/\/)?[^/@]+\/?)$/,

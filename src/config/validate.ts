@@ -10,7 +10,7 @@ import type { Collector } from '../signals/metrics/collectors/collector.ts'
 import { collectors as allCollectors } from '../signals/metrics/collectors/index.ts'
 import { optionsFault } from '../signals/metrics/collectors/options-fault.ts'
 import { isApiPath, isInternalPath } from './api-paths.ts'
-import { type Sourced, sameThing } from './effective.ts'
+import { type Sourced, synonymousKeys } from './effective.ts'
 import type { Config } from './schema.ts'
 import { collectorOptions } from './schema-nodeexporter.ts'
 
@@ -28,7 +28,7 @@ export function thisRuntime(): Runtime {
 
 /** Within one file, two keys for one thing may not contradict each other where neither is meant to win. */
 export function checkTwins(settings: Settings, report: Report): void {
-  const [first, second] = sameThing.find(([key]) => key.startsWith('agent.nodeexporter.textfile'))!
+  const [first, second] = synonymousKeys.find(([key]) => key.startsWith('agent.nodeexporter.textfile'))!
   const [a, b] = [settings.get(first), settings.get(second)]
   if (!a || !b || a.value === b.value) return
   const later = a.place.start > b.place.start ? a : b

@@ -1,4 +1,4 @@
-import { type Refusal, tellRefusal } from './load-refusals.ts'
+import { type Refusal, reportRefusal } from './load-refusals.ts'
 import { type LoadedMap, type LoadedObject, noteClosed, noteLoaded, type ProgramState } from './loaded.ts'
 import { MapEntries } from './map-entries.ts'
 import type { LinkHandle, MapHandle, Native, ObjectHandle, UprobeHandle } from './native.ts'
@@ -74,7 +74,7 @@ export class BpfObject implements LoadedObject {
         done = errno === 0
         if (done) return new BpfObject(native, options.name, handle, leftOut)
         const refusal = explainLoadLog(log)
-        tellRefusal(options.name, refusal, log)
+        reportRefusal(options.name, refusal, log)
         // Each attempt leaves out one more, so the loop ends.
         if (!refusal.program || !optional.delete(refusal.program)) {
           throw new LoadError(options.name, code, refusal, log)

@@ -1,4 +1,4 @@
-import { textOfFile } from '../foundation/lib/if-there.ts'
+import { textOfFile } from '../foundation/lib/optional-files.ts'
 import { type Capability, heldCapabilities, kernelKnowsBpf } from './capabilities.ts'
 import { capabilityHints, type Fault } from './need.ts'
 

@@ -1,4 +1,4 @@
-import { textOfFile } from '../foundation/lib/if-there.ts'
+import { textOfFile } from '../foundation/lib/optional-files.ts'
 
 /** Linux capabilities that matter to svc, with their numbers (include/uapi/linux/capability.h). */
 const numbers = {

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
-import { startChild, startTeller } from './child.ts'
+import { startChild, startForOutput } from './child.ts'
 
 test('a program that tells has its arguments as they are, nothing to read and nothing of the agent’s environment', async () => {
   process.env.SVC_SECRET_OF_TEST = 'x'
   // `env` of a shell would have been told `$HOME`.
-  const child = startTeller('/bin/sh', [
+  const child = startForOutput('/bin/sh', [
     '-c',
     'cat; env | grep SVC_; printf "%s|" "$PWD" "$@"; echo problem >&2; exit 3',
     'sh',
@@ -24,7 +24,7 @@ test('a program that tells has its arguments as they are, nothing to read and no
 })
 
 test('a program that is not there comes as an error', async () => {
-  const [error] = await once(startTeller('/nowhere/it', []), 'error')
+  const [error] = await once(startForOutput('/nowhere/it', []), 'error')
   assert.equal(error.code, 'ENOENT')
 })
 

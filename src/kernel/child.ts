@@ -7,7 +7,7 @@ import { lowerPriority } from '../foundation/lib/priority.ts'
 export type Child = ChildProcessByStdio<Writable, Readable, null>
 
 /** A program that runs and only tells, with its standard output and error output. */
-export type TellingChild = ChildProcessByStdio<null, Readable, Readable>
+export type OutputChild = ChildProcessByStdio<null, Readable, Readable>
 
 /** A program that runs and is asked at the other end of a socket. */
 export type AnsweringChild = ChildProcess
@@ -28,7 +28,7 @@ export function startChild(program: string): Child {
  * Starts a program of the host that tells what it is asked for by its arguments, such as `journalctl`, with nothing to
  * read. Both of its outputs have to be read. A failure to start is thrown, or comes as an `error` event.
  */
-export function startTeller(program: string, args: readonly string[]): TellingChild {
+export function startForOutput(program: string, args: readonly string[]): OutputChild {
   const child = spawn(program, args, { ...surroundings, stdio: ['ignore', 'pipe', 'pipe'] })
   return letGo(child, program, [child.stdout, child.stderr])
 }
@@ -50,7 +50,7 @@ export function startAnswering(
   return child
 }
 
-function letGo<C extends Child | TellingChild>(child: C, program: string, streams: readonly unknown[]): C {
+function letGo<C extends Child | OutputChild>(child: C, program: string, streams: readonly unknown[]): C {
   // Where there are no more file descriptors, the error comes by an event and there are no streams.
   if (streams.includes(undefined)) {
     child.on('error', () => undefined)

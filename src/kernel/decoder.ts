@@ -2,9 +2,9 @@
 // native/decode/decode.h has the protocol. Who asks waits, so that nothing of the agent's own thread may.
 
 import { closeSync, readSync, writeSync } from 'node:fs'
-import { again } from '../foundation/lib/again.ts'
 import { BoundedMap } from '../foundation/lib/bounded-map.ts'
 import { errorText } from '../foundation/lib/logger.ts'
+import { retryInterrupted } from '../foundation/lib/retry-interrupted.ts'
 import { counted } from '../foundation/lib/small-tables.ts'
 import { utf8Text } from '../foundation/lib/utf8-text.ts'
 import { findAsset } from './assets.ts'
@@ -108,7 +108,8 @@ class Running {
       4,
     )
     for (const part of [head, ...parts])
-      for (let at = 0; at < part.length; ) at += again(() => writeSync(this.#fd, part, at, part.length - at))
+      for (let at = 0; at < part.length; )
+        at += retryInterrupted(() => writeSync(this.#fd, part, at, part.length - at))
   }
 
   /** The payload is valid until the next call. */
@@ -126,7 +127,7 @@ class Running {
       this.#end -= this.#start
       this.#start = 0
       while (this.#end < length) {
-        const got = again(() =>
+        const got = retryInterrupted(() =>
           readSync(this.#fd, this.#buffer, this.#end, this.#buffer.length - this.#end, null),
         )
         if (got === 0) throw new DecodeError('it ended')

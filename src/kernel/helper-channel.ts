@@ -1,7 +1,7 @@
 // svc-probe, asked by turns: who asks waits for the answer, and never longer than it said.
 
 import { readSync, writeSync } from 'node:fs'
-import { again } from '../foundation/lib/again.ts'
+import { retryInterrupted } from '../foundation/lib/retry-interrupted.ts'
 import { type AnsweringChild, startAnswering } from './child.ts'
 import type { ChannelHandle, Native } from './native.ts'
 
@@ -17,7 +17,7 @@ const bufferBytes = mostAnswerBytes + 4_096
 
 /** svc-probe, by its end of the channel. Every method throws where it has ended. */
 export class HelperChannel {
-  isThere = true
+  isOpen = true
   readonly #child: AnsweringChild
   readonly #native: Native
   readonly #channel: ChannelHandle
@@ -39,13 +39,13 @@ export class HelperChannel {
     }
     native.channelBelongs(this.#channel, this.#child.pid!)
     this.#child.on('exit', () => {
-      this.isThere = false
+      this.isOpen = false
       native.channelBelongs(this.#channel, 0)
     })
   }
 
   close(): void {
-    this.isThere = false
+    this.isOpen = false
     this.#child.kill('SIGKILL')
     this.#native.channelClose(this.#channel)
   }
@@ -53,7 +53,7 @@ export class HelperChannel {
   /** `text`: what native/probe/probe.c calls PATH. */
   ask(id: number, operation: string, limit: number, text: string): void {
     const request = `${id} ${operation} ${limit} ${Buffer.from(text).toString('hex')}\n`
-    if (again(() => writeSync(this.#fd, request)) !== request.length)
+    if (retryInterrupted(() => writeSync(this.#fd, request)) !== request.length)
       throw new Error('it does not read its input')
   }
 

@@ -21,6 +21,6 @@ export function watchRefusals(listener: RefusalListener): () => void {
 }
 
 /** Keeps what was said for whoever wants it: an object is loaded by many, and most want only the finding. */
-export function tellRefusal(object: string, refusal: Refusal, log: string): void {
+export function reportRefusal(object: string, refusal: Refusal, log: string): void {
   for (const listener of listeners) listener(object, refusal, log)
 }

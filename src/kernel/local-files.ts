@@ -74,7 +74,7 @@ export class LocalFiles implements Tree {
     const now = performance.now()
     if (now - this.#readAt >= freshMs) {
       this.#readAt = now
-      this.#remote = new RemotePaths(this.#table.readIfThere(), this.root)
+      this.#remote = new RemotePaths(this.#table.readIfPresent(), this.root)
     }
     return this.#remote.has(this.at(path))
   }

@@ -1,7 +1,7 @@
 // Whether a file of another process lies where asking for it may never be answered, found out without asking.
 
 import { closeSync, openSync, readFileSync, readlinkSync, readSync } from 'node:fs'
-import { linkText } from '../foundation/lib/if-there.ts'
+import { linkText } from '../foundation/lib/optional-files.ts'
 import { type Mount, parseMounts } from './mounts.ts'
 
 /** A place without opening what is there (open(2)); the runtime does not name it. */

@@ -58,7 +58,7 @@ export class MountTable {
   }
 
   /** Without a list of mounts none is known. */
-  readIfThere(): readonly Mount[] {
+  readIfPresent(): readonly Mount[] {
     try {
       return this.read()
     } catch {

@@ -117,7 +117,7 @@ export class ProcessAsker {
 
   /** The program that is asked now; what another one had open is closed. Undefined: none runs. */
   get running(): object | undefined {
-    return this.#running?.isThere === true ? this.#running : undefined
+    return this.#running?.isOpen === true ? this.#running : undefined
   }
 
   /** Undefined: there was none in time, or it was not asked. Valid until the next question. */
@@ -159,7 +159,7 @@ export class ProcessAsker {
   /** Closes what the program has open, which nobody waits for. */
   release(text: string): void {
     try {
-      if (this.#running?.isThere === true) this.#running.ask(this.#nextId++, 'C', 0, text)
+      if (this.#running?.isOpen === true) this.#running.ask(this.#nextId++, 'C', 0, text)
     } catch {
       this.close() // It ended, and has nothing open.
     }
@@ -181,7 +181,7 @@ export class ProcessAsker {
   }
 
   #started(): HelperChannel | undefined {
-    if (this.#running?.isThere === true) return this.#running
+    if (this.#running?.isOpen === true) return this.#running
     this.close()
     const now = this.#now()
     if (this.#program === undefined || now - this.#startedMs < restartMs) return undefined

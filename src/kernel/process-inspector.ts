@@ -39,12 +39,12 @@ export class ProcessInspector {
     this.#patienceMs = patienceMs ?? usualPatienceMs
   }
 
-  /** The list of its mappings (proc(5), maps). All of these reject with `Held`, or a `FarError` of why it cannot be read. */
+  /** The list of its mappings (proc(5), maps). All of these reject with `NoAnswerError`, or a `RemoteFileError` of why it cannot be read. */
   maps(procDir: string, pid: number): Promise<Buffer> {
     return this.#ask(procDir, pid, () => this.#remote.beginning(`${procDir}/${pid}/maps`, mostMapsBytes))
   }
 
-  /** As `FarFiles.memory`. */
+  /** As `RemoteFiles.memory`. */
   memory(procDir: string, pid: number, address: number, length: number): Promise<Buffer | undefined> {
     return this.#ask(procDir, pid, () => this.#remote.memory(`${procDir}/${pid}`, address, length))
   }

@@ -73,7 +73,7 @@ test('what cannot be read has a reason in words', async t => {
   writeFileSync(join(dir, 'file'), 'four')
   symlinkSync('loop', join(dir, 'loop'))
   const check = (answer: Promise<unknown>, message: string) =>
-    assert.rejects(answer, { name: 'FarError', message })
+    assert.rejects(answer, { name: 'RemoteFileError', message })
   await check(files.statfs(join(dir, 'nothing')), 'no such file or directory')
   await check(files.read(dir, 10), 'is a directory')
   await check(files.read('/dev/null', 10), 'invalid argument')
@@ -114,7 +114,7 @@ test('where the probe is missing or is none, there is a reason and a line in the
   const check = async (program: string | undefined, reason: string, line: RegExp) => {
     const [files, logged] = remoteFiles(t, { program })
     await assert.rejects(files.statfs('/'), { message: reason })
-    await assert.rejects(files.statfs('/'), { name: 'FarError' })
+    await assert.rejects(files.statfs('/'), { name: 'RemoteFileError' })
     assert.equal(logged.length, 1)
     assert.match(logged[0]!, line)
   }

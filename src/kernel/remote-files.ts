@@ -25,7 +25,7 @@ export interface RemoteFile {
 
 /** Why there is no answer: the file system's own reason, or one of the probe. The message is the reason alone. */
 export class RemoteFileError extends Error {
-  override readonly name = 'FarError'
+  override readonly name = 'RemoteFileError'
   /** Of the file system or process that was asked; 0: the probe's own reason. */
   readonly errno: number
 
@@ -83,7 +83,7 @@ export class RemoteFiles {
   }
 
   /**
-   * Rejects with a `FarError`, as all of these do. `mount` tells apart what is mounted at a path in turn: one that hangs
+   * Rejects with a `RemoteFileError`, as all of these do. `mount` tells apart what is mounted at a path in turn: one that hangs
    * for good is no reason not to ask the next.
    */
   async statfs(path: string | Buffer, mount = ''): Promise<FileSystemStats> {

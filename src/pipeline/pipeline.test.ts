@@ -406,16 +406,10 @@ test('what is asked of the sending is counted', async t => {
   assert.ok(pipeline.state('traces').queuedBatches === 3)
   await until(pipeline, () => pipeline.state('traces').oldestMs >= 1)
   await until(pipeline, () => pipeline.state('traces').queued === 0)
-  const {
-    requests,
-    failedRequests,
-    retries,
-    queuedBatches,
-    oldestMs,
-    requestsInFlight: requestsUnderWay,
-  } = pipeline.state('traces')
+  const { requests, failedRequests, retries, queuedBatches, oldestMs, requestsInFlight } =
+    pipeline.state('traces')
   assert.deepEqual([requests, failedRequests, retries], [5, 2, 2])
-  assert.deepEqual([queuedBatches, oldestMs, requestsUnderWay], [0, 0, 0])
+  assert.deepEqual([queuedBatches, oldestMs, requestsInFlight], [0, 0, 0])
 })
 
 test('from somewhere to nowhere and back: what waits is dropped as such, the intake stays the same', async t => {

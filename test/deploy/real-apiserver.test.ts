@@ -15,7 +15,7 @@ import { KubeApiserver, withoutKubeApiserver } from '../helpers/kube-apiserver.t
 import { kubectl, withoutKubectl } from '../helpers/kubectl.ts'
 import { podObject } from '../helpers/kubernetes-api.ts'
 import { until } from '../helpers/program.ts'
-import { ToldTargets } from '../helpers/told-targets.ts'
+import { ReportedTargets } from '../helpers/reported-targets.ts'
 
 const waitMs = 60_000
 const skip = withoutKubeApiserver || withoutKubectl || withoutHelmRender
@@ -151,7 +151,7 @@ test('at a real API server', { skip }, async t => {
   )
 
   await t.test('the account of the collector finds its targets', async () => {
-    const told = new ToldTargets()
+    const told = new ReportedTargets()
     const account = await accountOf('svc-collector')
     const sources = (['pod', 'endpoints'] as const).map(
       role =>

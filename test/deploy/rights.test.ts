@@ -13,7 +13,7 @@ import { renderChart, withoutHelmRender } from '../helpers/helm-chart.ts'
 import { type KubeObject, objectsOf } from '../helpers/helm-objects.ts'
 import { KubernetesApi, podObject } from '../helpers/kubernetes-api.ts'
 import { until } from '../helpers/program.ts'
-import { ToldTargets } from '../helpers/told-targets.ts'
+import { ReportedTargets } from '../helpers/reported-targets.ts'
 
 const waitMs = 60_000
 const directory = mkdtempSync(join(tmpdir(), 'svc-rights-'))
@@ -103,7 +103,7 @@ for (const prometheus of cases)
     ])
     const objects = objectsOf(result!)
     const sources = settingsOf(objects).map(
-      settings => new KubernetesTargets(settings, { ...new ToldTargets().options, environment }),
+      settings => new KubernetesTargets(settings, { ...new ReportedTargets().options, environment }),
     )
     try {
       for (const source of sources) source.start()

@@ -1,7 +1,7 @@
 // owns: processor
 // Alone: what the agent learns of other programs that begin takes memory, too.
 import { test } from 'node:test'
-import { memoryStandsStill, withoutFullWindow } from '../helpers/full-window.ts'
+import { assertStableMemory, withoutFullWindow } from '../helpers/full-window.ts'
 import { onlyInSoak } from '../helpers/soak.ts'
 
 test(
@@ -9,5 +9,5 @@ test(
   {
     skip: onlyInSoak || withoutFullWindow,
   },
-  t => memoryStandsStill(t, { seconds: 3600, few: 60, most: 1 }),
+  t => assertStableMemory(t, { seconds: 3600, few: 60, most: 1 }),
 )

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { AgentProcess } from '../helpers/agent-process.ts'
-import { assertAccessible, assertFits, LiveBrowser, screenshots } from '../helpers/browser.ts'
+import { assertAccessible, assertNoOverflow, LiveBrowser, screenshots } from '../helpers/browser.ts'
 import { withoutChromium } from '../helpers/host-needs.ts'
 import { everythingOf, type LiveShop, startLiveShop } from '../helpers/live-shop.ts'
 import { freePort, until } from '../helpers/program.ts'
@@ -96,7 +96,7 @@ for (const [path, check] of Object.entries(shown))
         await page.setViewportSize({ width, height: 700 })
         await check(page)
         await picture(`${width}`)
-        await assertFits(page, `${path} at ${width}`)
+        await assertNoOverflow(page, `${path} at ${width}`)
       }
       assert.deepEqual(faults, [])
     } finally {
@@ -289,7 +289,7 @@ test('rules are tried on what comes by, what is wrong in them is marked, and not
   await says(page, 'svc validate')
   await assertAccessible(page, 'rules that were tried')
   await page.setViewportSize({ width: 320, height: 700 })
-  await assertFits(page, 'rules that were tried')
+  await assertNoOverflow(page, 'rules that were tried')
   assert.deepEqual(faults, [])
   await page.context().close()
 })

@@ -100,7 +100,7 @@ interface AxeResults {
 }
 
 /** What is wider than the window scrolls by itself, and not the page with it. */
-export async function assertFits(page: Page, where: string): Promise<void> {
+export async function assertNoOverflow(page: Page, where: string): Promise<void> {
   const { scrollWidth, clientWidth } = await page.evaluate<{ scrollWidth: number; clientWidth: number }>(
     '(({ scrollWidth, clientWidth }) => ({ scrollWidth, clientWidth }))(document.documentElement)',
   )

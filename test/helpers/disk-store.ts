@@ -116,7 +116,7 @@ export function numbered(
 }
 
 /** The items that the body of a batch tells. */
-export function told({ batch }: Entry): number {
+export function itemCount({ batch }: Entry): number {
   return Number.parseInt(Buffer.from(batch.body).toString('latin1', 0, 12), 10)
 }
 
@@ -124,7 +124,7 @@ export function told({ batch }: Entry): number {
 export function drain(queue: BatchQueue): number[] {
   const items: number[] = []
   for (let entry = queue.take(); entry; entry = queue.take()) {
-    items.push(told(entry))
+    items.push(itemCount(entry))
     queue.settle(entry)
   }
   return items

@@ -70,7 +70,7 @@ export class FakeContainerd {
   }
 
   /** Tells of something that happened. */
-  tell(topic: string, namespace: string, id: string, second = ''): void {
+  emit(topic: string, namespace: string, id: string, second = ''): void {
     const event = message([1, id], [2, second])
     const envelope = message([2, namespace], [3, topic], [4, message([1, 'x'], [2, event])])
     for (const stream of this.streams) stream.write(framed(envelope))

@@ -52,7 +52,7 @@ export interface Stretch {
 }
 
 /** Fails where the window grows beyond its bound, or the agent takes more memory after a stretch with a full window. */
-export async function memoryStandsStill(t: TestContext, { seconds, few, most }: Stretch): Promise<void> {
+export async function assertStableMemory(t: TestContext, { seconds, few, most }: Stretch): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), 'svc-ui-memory-'))
   const close: (() => unknown)[] = [() => rmSync(directory, { recursive: true })]
   // The last first: the agent writes into the folder until it has ended.

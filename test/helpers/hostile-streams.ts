@@ -47,7 +47,7 @@ export function checkTruncations(unit: ProtocolUnit, calls: readonly Call[]): vo
     for (let length = 0; length < call[1].length; length++) {
       const cut: Call[] = [...calls.slice(0, i), [call[0], call[1].subarray(0, length)], 'closed']
       const session = replay(unit, cut)
-      assert.equal(session.streams.underWay, 0)
+      assert.equal(session.streams.inFlight, 0)
       assert.equal(session.refused, false)
       assert.ok(session.ended.length <= whole)
     }
@@ -82,7 +82,7 @@ export function checkHostileInputs(unit: ProtocolUnit, calls: readonly Call[], s
     const kept = decoder?.bytes ?? 0
     assert.ok(kept >= 0 && kept <= mostKept, `${kept}`)
     session.close(random(2) * 104)
-    assert.equal(session.streams.underWay, 0)
+    assert.equal(session.streams.inFlight, 0)
     assert.equal(session.streams.bytes, 0)
     for (const operation of session.ended) checkOperation(operation)
   }

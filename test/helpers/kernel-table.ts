@@ -33,7 +33,7 @@ const yes = 'yes'
  * Whether a kernel does what a cell of the table says. Where the cell is of a run that missed some of a number, as an
  * emulated processor beside other work does, another run may have missed others, or none.
  */
-export function holds(cell: string, measured: string): boolean {
+export function matchesMeasured(cell: string, measured: string): boolean {
   const worst = ['no', 'limited', yes]
   const rank = (text: string) => worst.indexOf(text.split(':', 1)[0]!)
   const isCount = /: .*\b(?:\d+ of \d+|one of two)\b/.test(cell)

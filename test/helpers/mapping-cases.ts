@@ -66,7 +66,7 @@ export function relabelled(series: MappedSeries, rules: readonly string[]): Mapp
 }
 
 /** A mapped family in the words of the cases. */
-export function told(mapped: MappedFamily): string[] {
+export function linesOf(mapped: MappedFamily): string[] {
   const lines: string[] = []
   for (const one of mapped.metrics) if (one.metric.points.length > 0) lines.push(...toldMetric(one))
   for (const { identity, labels } of mapped.targetInfo)

@@ -1,7 +1,7 @@
 // The C compiler for a processor: this machine's own, or Debian's cross compiler with Debian's own C library for it.
 import { join } from 'node:path'
 import { unpackedPackages } from '../debian-packages.ts'
-import { isThere } from './command.ts'
+import { commandExists } from './command.ts'
 import { type Architecture, names } from './release.ts'
 
 const { debian, triplet } = names.arm64
@@ -34,7 +34,7 @@ export function arm64Root(): string {
 
 /** Why nothing can be made for 64-bit ARM here; false where it can. */
 export function withoutArm64(): string | false {
-  const missing = [`${triplet}-gcc`, `${triplet}-strip`, 'clang', 'npm'].find(each => !isThere(each))
+  const missing = [`${triplet}-gcc`, `${triplet}-strip`, 'clang', 'npm'].find(each => !commandExists(each))
   return missing === undefined
     ? false
     : `packages for arm64 take ${missing} (Debian packages gcc-aarch64-linux-gnu, clang, npm)`

@@ -25,7 +25,7 @@ export function output(command: string, args: readonly string[], { cwd, env }: H
 }
 
 /** Whether a program is there. */
-export function isThere(command: string): boolean {
+export function commandExists(command: string): boolean {
   try {
     execFileSync('sh', ['-c', `command -v "$0"`, command], { stdio: 'ignore' })
     return true

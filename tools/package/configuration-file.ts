@@ -1,6 +1,6 @@
 // /etc/svc/config.yaml as packages install it: every section in reading order, all of it a comment.
 
-import { sameThing } from '../../src/config/effective.ts'
+import { synonymousKeys } from '../../src/config/effective.ts'
 import { schema } from '../../src/config/index.ts'
 import { wrapped } from '../../src/foundation/lib/terminal-text.ts'
 import { signals } from '../../src/foundation/model/signal.ts'
@@ -45,7 +45,7 @@ export function configurationFile(): string {
 /** Leaves out keys that replace another key, and would hide it, and keys without effect in this version. */
 function isShown(key: string, leaf: Key<unknown>): boolean {
   const standsIn =
-    sameThing.some(([winner]) => winner === key) ||
+    synonymousKeys.some(([winner]) => winner === key) ||
     signals.some(each => key.startsWith(`otlp.${each}.`)) ||
     (signals.some(each => key === `queues.${each}.batch_size`) && leaf.default === batchSize)
   return !standsIn && leaf.built !== false && parentsOf(key).every(each => branchOf(each)?.built !== false)

@@ -19,7 +19,7 @@ export interface RunOptions {
   readonly files: readonly string[]
   readonly since: string | undefined
   readonly soak: boolean
-  readonly anew: boolean
+  readonly fresh: boolean
   readonly coverage: boolean
   readonly atOnce: number
   readonly limitMs: number
@@ -61,7 +61,7 @@ export function readOptions(): RunOptions {
       files: positionals.map(file => resolve(process.env.TEST_CALLER ?? '.', file)),
       since: values.since,
       soak: values.soak,
-      anew: values.anew,
+      fresh: values.anew,
       coverage: values.coverage,
       atOnce,
       // An hour of a full window is the longest of a soak.

@@ -18,7 +18,7 @@ type Line = { tree: string } | { beganMs: number } | { atMs: number; result: Fil
 
 export interface SoakProgressOptions {
   /** Whether what was done before is done again. */
-  readonly anew: boolean
+  readonly fresh: boolean
   readonly path?: string
   /** What the tree holds: the same text for the same files. */
   readonly tree?: string
@@ -33,7 +33,7 @@ export class SoakProgress {
   readonly #path: string
 
   /** Continues an earlier soak of the same tree, unless `anew`. */
-  constructor({ anew, path = 'build/soak/progress.jsonl', tree = treeState() }: SoakProgressOptions) {
+  constructor({ fresh: anew, path = 'build/soak/progress.jsonl', tree = treeState() }: SoakProgressOptions) {
     this.#path = path
     const [head, ...rest] = anew ? [] : readLines(path)
     if (head !== undefined && 'tree' in head && head.tree === tree) {

@@ -5,7 +5,7 @@ import type { LogsLine } from '../../src/view/api/ui/documents.ts'
 import { apiUrl } from '../lib/api.ts'
 import { time } from '../lib/format.ts'
 import { windowSeconds } from '../lib/host.ts'
-import { useKept } from '../lib/kept.ts'
+import { useLastValue } from '../lib/last-value.ts'
 import { useLive } from '../lib/live.ts'
 import { agentNow } from '../lib/now.ts'
 import { hrefOf, parameter, setParameters } from '../lib/route.ts'
@@ -43,7 +43,7 @@ export default function LogsPage() {
     trace_id: traceId,
     pid,
   }
-  const reading = useKept(
+  const reading = useLastValue(
     useLive<LogsLine, Tail | undefined>(
       apiUrl('logs', { ...question, limit: firstRecords }),
       (before, line) => extended(before, line, agentNow()),

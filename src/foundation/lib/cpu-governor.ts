@@ -19,7 +19,7 @@ interface Part {
   costMs: number
 }
 
-export interface LoweredPart {
+export interface ReducedPart {
   readonly name: string
   readonly steps: number
   readonly effect: string
@@ -76,7 +76,7 @@ export class CpuGovernor {
     return this.#changes
   }
 
-  get lowered(): LoweredPart[] {
+  get lowered(): ReducedPart[] {
     return [...new Set(this.#steps)].map(part => ({
       name: part.name,
       steps: this.#steps.filter(each => each === part).length,

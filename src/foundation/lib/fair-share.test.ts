@@ -14,7 +14,7 @@ class Room {
 
   /** False: refused. `gave`: who gave something up. */
   take(owner: Owner, amount: number, gave: Owner[] = []): boolean {
-    while (!this.share.fits(amount)) {
+    while (!this.share.hasRoom(amount)) {
       const from = this.share.giver(owner, amount)
       if (from === undefined) return false
       const at = this.held.findIndex(each => each.owner.group === from.group && each.owner.user === from.user)

@@ -42,7 +42,7 @@ export class FairShare {
     return this.#groups.get(group)?.users.get(user)?.amount ?? 0
   }
 
-  fits(amount: number): boolean {
+  hasRoom(amount: number): boolean {
     return this.#used + amount <= this.capacity
   }
 

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { linkText, sortedNames, textOfFile } from './if-there.ts'
+import { linkText, sortedNames, textOfFile } from './optional-files.ts'
 
 /** The process that listens on a TCP port. */
 export interface PortHolder {

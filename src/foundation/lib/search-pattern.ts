@@ -57,16 +57,16 @@ export class SearchPattern {
   }
 
   /** Whether the text is too long to be searched. */
-  isBeyond(text: string): boolean {
+  isTooLong(text: string): boolean {
     return text.length > this.longest
   }
 
   test(text: string): boolean {
-    return !this.isBeyond(text) && this.#for(text, this.#quick, this.#steady).test(text)
+    return !this.isTooLong(text) && this.#for(text, this.#quick, this.#steady).test(text)
   }
 
   exec(text: string): RegExpExecArray | null {
-    return this.isBeyond(text) ? null : this.#for(text, this.#quick, this.#steady).exec(text)
+    return this.isTooLong(text) ? null : this.#for(text, this.#quick, this.#steady).exec(text)
   }
 
   /** The expression that finds all matches in a text, from its beginning. The text must not be too long. */

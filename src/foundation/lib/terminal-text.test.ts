@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { fitted, leftIn, rightIn, terminalJson, terminalText, widthOf } from './terminal-text.ts'
+import { fitted, padLeft, padRight, terminalJson, terminalText, widthOf } from './terminal-text.ts'
 
 const anything = fc.string({ unit: 'binary', maxLength: 60 })
 
@@ -34,9 +34,9 @@ test('text takes as many columns as it is given', () => {
   const check = (of: (text: string, columns: number) => boolean) =>
     fc.assert(fc.property(anything, columns, (text, most) => of(terminalText(text, true), most)))
   check((text, most) => widthOf(fitted(text, most)) <= most)
-  check((text, most) => widthOf(leftIn(text, most)) === most)
-  check((text, most) => widthOf(rightIn(text, most)) === most)
+  check((text, most) => widthOf(padRight(text, most)) === most)
+  check((text, most) => widthOf(padLeft(text, most)) === most)
   assert.equal(widthOf('名前'), 4)
-  assert.equal(leftIn('名前', 3), '名…')
+  assert.equal(padRight('名前', 3), '名…')
   assert.equal(fitted('checkout', 5), 'chec~')
 })

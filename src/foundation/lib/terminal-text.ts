@@ -78,13 +78,13 @@ export function fitted(text: string, columns: number): string {
 }
 
 /** Exactly so many columns, the text on the left. */
-export function leftIn(text: string, columns: number): string {
+export function padRight(text: string, columns: number): string {
   const fitting = fitted(text, columns)
   return fitting + ' '.repeat(Math.max(0, columns - widthOf(fitting)))
 }
 
 /** The same, on the right. */
-export function rightIn(text: string, columns: number): string {
+export function padLeft(text: string, columns: number): string {
   const fitting = fitted(text, columns)
   return ' '.repeat(Math.max(0, columns - widthOf(fitting))) + fitting
 }

@@ -120,7 +120,7 @@ export const someText = text({ expects: 'text that is not empty', pattern: /./s 
 export const path = text({ expects: 'a path' })
 
 /** The same kind of value, for the path of a file that has to be there; empty for none. */
-export function fileThat<K extends Kind<string>>(holds: NamedFile['holds'], kind: K): K {
+export function fileThat<K extends Kind<string>>(holds: NamedFile['expects'], kind: K): K {
   return {
     ...kind,
     read(value, key, report) {
@@ -128,7 +128,7 @@ export function fileThat<K extends Kind<string>>(holds: NamedFile['holds'], kind
       if (named !== undefined && named !== '')
         report.file?.({
           path: named,
-          holds,
+          expects: holds,
           key,
           place: value.place,
           secret: report.secret || secretsIn(value).length > 0,

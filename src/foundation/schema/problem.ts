@@ -21,7 +21,7 @@ export interface NamedFile {
   /** As it was written, not empty. */
   readonly path: string
   /** What is expected in it; `any` for what svc reads as it is. */
-  readonly holds: 'certificates' | 'private key' | 'any'
+  readonly expects: 'certificates' | 'private key' | 'any'
   /** The key as it was written. */
   readonly key: string
   readonly place: Place

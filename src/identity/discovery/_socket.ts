@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 
 /** Whether a socket exists. A path without permission counts as existing, so that the connection reports the error. */
-export function isSocketThere(path: string): boolean {
+export function socketExists(path: string): boolean {
   try {
     return statSync(path, { throwIfNoEntry: false })?.isSocket() === true
   } catch (error) {

@@ -4,9 +4,9 @@ import { entityBytes } from '../../foundation/model/entity-bytes.ts'
 import { cloudAttributes } from './cloud-attributes.ts'
 import { containerAttributes, podAttributes } from './container-attributes.ts'
 import type { ContainerPlace } from './container-place.ts'
+import type { AttributeLosses } from './declared-attributes.ts'
 import { serviceIdentity } from './service-identity.ts'
 import { type Surroundings, sameSurroundings } from './surroundings.ts'
-import type { ToldLosses } from './told-attributes.ts'
 
 export type { Surroundings } from './surroundings.ts'
 
@@ -29,8 +29,8 @@ export interface EntitiesOptions {
   /** Labels and annotations of pods that become `k8s.pod.label.*` and `k8s.pod.annotation.*`. */
   readonly podLabels?: readonly string[]
   readonly podAnnotations?: readonly string[]
-  /** What annotations may name beside service and deployment (`mayTell`). */
-  readonly toldKeys?: readonly string[]
+  /** What annotations may name beside service and deployment (`mayDeclare`). */
+  readonly allowedKeys?: readonly string[]
   /** Milliseconds of a clock that never goes back. */
   readonly now?: () => number
 }
@@ -50,7 +50,7 @@ const textBytes = 24
 /** All that is known of containers, pods and the machine. Each question is answered in constant time. */
 export class Entities implements EntitySink {
   /** Annotations for resources that were not taken since the start, by why, at each look at a pod. */
-  readonly lost: ToldLosses = { not_allowed: 0, too_many: 0, too_long: 0 }
+  readonly lost: AttributeLosses = { not_allowed: 0, too_many: 0, too_long: 0 }
   readonly #containers = new Map<string, Container>()
   readonly #pods = new Map<string, Pod>()
   /** Pods by the containers that they list. */
@@ -225,14 +225,14 @@ export class Entities implements EntitySink {
 
   #describe(place: ContainerPlace, container: Container | undefined, pod: Pod | undefined): Surroundings {
     const attributes = new Attributes()
-    const { containerLabels = [], podLabels = [], podAnnotations = [], toldKeys = [] } = this.#options
+    const { containerLabels = [], podLabels = [], podAnnotations = [], allowedKeys = [] } = this.#options
     containerAttributes(attributes, place, container, containerLabels)
     podAttributes(attributes, place, container, pod, podLabels, podAnnotations)
     const inCluster = place.podUid !== '' || pod !== undefined
     if (inCluster && this.#clusterUid !== '') attributes.set('k8s.cluster.uid', this.#clusterUid)
     if (inCluster && this.#clusterName !== '') attributes.set('k8s.cluster.name', this.#clusterName)
     cloudAttributes(attributes, this.#machine)
-    const service = serviceIdentity(place, container, pod, toldKeys, why => this.lost[why]++)
+    const service = serviceIdentity(place, container, pod, allowedKeys, why => this.lost[why]++)
     return { attributes, service, podLabels: pod?.labels ?? noLabels }
   }
 

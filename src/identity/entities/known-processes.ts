@@ -123,12 +123,12 @@ export class KnownProcesses {
   leave(ms: number): void {
     for (const process of this.#ending) {
       if (process.endedMs! > ms) return
-      this.letGo(process, process.endedMs!)
+      this.markEnded(process, process.endedMs!)
     }
   }
 
   /** It has ended, and counts as one that ended of late. */
-  letGo(process: Process, nowMs: number): void {
+  markEnded(process: Process, nowMs: number): void {
     const { pid } = process.identity
     this.delete(pid)
     process.endedMs ??= nowMs
@@ -203,7 +203,7 @@ export class KnownProcesses {
 
   /** A place for one of an owner's processes: those that are missed least lose theirs. */
   #makeRoom(owner: Owner): void {
-    if (this.#share.fits(1)) return
+    if (this.#share.hasRoom(1)) return
     // Where each group has one alone, nobody has more than the owner would.
     const giver = this.#share.giver(owner, 1) ?? this.#share.richest() ?? owner
     const isOwn = isSameOwner(giver, owner)
@@ -217,7 +217,7 @@ export class KnownProcesses {
     for (const process of theirs.slice(0, most)) {
       if (isOwn) this.losses.refused++
       else this.losses.taken++
-      if (process.endedMs !== undefined) this.letGo(process, process.endedMs)
+      if (process.endedMs !== undefined) this.markEnded(process, process.endedMs)
       else {
         this.delete(process.identity.pid)
         this.end(process.resource)

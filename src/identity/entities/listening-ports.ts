@@ -1,6 +1,6 @@
 import { namesIn } from '../../foundation/lib/directory-names.ts'
 import { linesOf } from '../../foundation/lib/file-lines.ts'
-import { linkText } from '../../foundation/lib/if-there.ts'
+import { linkText } from '../../foundation/lib/optional-files.ts'
 import { Turn } from '../../foundation/lib/turn.ts'
 
 /** State of a socket that listens, in /proc/net/tcp (include/net/tcp_states.h). */

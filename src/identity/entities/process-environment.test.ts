@@ -5,9 +5,9 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { heapGrowth } from '../../../test/helpers/heap.ts'
 import { runsItsProgram } from '../../../test/helpers/program.ts'
+import { mayDeclare } from './declared-attributes.ts'
 import { Environments } from './process-environment.ts'
 import { ProcessTable } from './process-table.ts'
-import { mayTell } from './told-attributes.ts'
 
 const environ = (variables: Readonly<Record<string, string>>) =>
   Buffer.from(
@@ -15,9 +15,9 @@ const environ = (variables: Readonly<Record<string, string>>) =>
       .map(([name, value]) => `${name}=${value}\0`)
       .join(''),
   )
-const toldKeys = ['team', 'app.*', ...Array.from({ length: 100 }, (_, i) => `k${i}`)]
+const allowedKeys = ['team', 'app.*', ...Array.from({ length: 100 }, (_, i) => `k${i}`)]
 const listed = (list: string) =>
-  new Environments(toldKeys).read(environ({ A: '1', OTEL_RESOURCE_ATTRIBUTES: list }))
+  new Environments(allowedKeys).read(environ({ A: '1', OTEL_RESOURCE_ATTRIBUTES: list }))
 
 test('a process names its service, its deployment and what is allowed, not where it runs or whose it is', () => {
   const own = [
@@ -35,17 +35,17 @@ test('a process names its service, its deployment and what is allowed, not where
     datadog.host.name dt.entity.host instance job nodeName hostid containerId net.host.name server.address
     ec2.instance.id a.host zone teams team.host Team app app_name apps.x tea servicename deployments.x
     x.service.name`.split(/\s+/)
-  const environments = new Environments(toldKeys)
+  const environments = new Environments(allowedKeys)
   const list = [...others, ...own].map(key => `${key}=x`).join(',')
   const { attributes } = environments.read(environ({ OTEL_RESOURCE_ATTRIBUTES: list }))
   assert.deepEqual(attributes.map(([key]) => key).toSorted(), own.toSorted())
   assert.deepEqual(environments.lost, { not_allowed: others.length, too_many: 0, too_long: 0 })
   // What an operator allows does not make a process another's instance.
-  for (const key of ['service.instance.id', 'service.*']) assert.ok(!mayTell('service.instance.id', [key]))
+  for (const key of ['service.instance.id', 'service.*']) assert.ok(!mayDeclare('service.instance.id', [key]))
 })
 
 test('processes with the same environment share what they told, and each loss counts', () => {
-  const environments = new Environments(toldKeys)
+  const environments = new Environments(allowedKeys)
   const one = environments.read(environ({ OTEL_RESOURCE_ATTRIBUTES: 'team=a,host.name=b', X: '1' }))
   assert.equal(environments.read(environ({ X: '2', OTEL_RESOURCE_ATTRIBUTES: 'team=a,host.name=b' })), one)
   assert.equal(environments.lost.not_allowed, 2)
@@ -64,13 +64,15 @@ test('whatever stands in an environment, little is kept of it, and nothing that 
   )
   fc.assert(
     fc.property(fc.array(variable, { maxLength: 8 }), variables => {
-      const { serviceName, attributes } = new Environments(toldKeys).read(Buffer.from(variables.join('\0')))
+      const { serviceName, attributes } = new Environments(allowedKeys).read(
+        Buffer.from(variables.join('\0')),
+      )
       assert.ok(Buffer.byteLength(serviceName) <= 256)
       assert.ok(attributes.length <= 32)
       const bytes = attributes.flat().reduce((sum, text) => sum + Buffer.byteLength(text), 0)
       assert.ok(bytes <= 4_096)
       for (const [key, value] of attributes) {
-        assert.ok(mayTell(key, toldKeys) && Buffer.byteLength(value) <= 256)
+        assert.ok(mayDeclare(key, allowedKeys) && Buffer.byteLength(value) <= 256)
       }
     }),
   )
@@ -91,7 +93,7 @@ test('a list that is longer than what is read of it gives what stands at its beg
 test('long lists of many processes leave little in memory', async () => {
   // As much as one variable may hold (MAX_ARG_STRLEN), of two bytes for each character.
   const list = (i: number) => Array.from({ length: 60 }, (_, k) => `k${k}=${i}${'ä'.repeat(1_000)}`).join(',')
-  const environments = new Environments(toldKeys)
+  const environments = new Environments(allowedKeys)
   const kept: unknown[] = []
   const grown = await heapGrowth(() => {
     for (let i = 0; i < 20; i++)
@@ -114,7 +116,7 @@ test('a process with a large environment and an endless command line is known by
     await ended
   })
   await runsItsProgram(child.pid!)
-  const processes = new ProcessTable({ hostName: 'host-1', bootId: 'b', version: '1', toldKeys })
+  const processes = new ProcessTable({ hostName: 'host-1', bootId: 'b', version: '1', allowedKeys })
   const told = processes.resource(child.pid!, 'sh').attributes
   assert.deepEqual([told.get('service.name'), told.get('host.name')], ['hostile', 'host-1'])
   const bytes = told.values.reduce<number>((sum, value) => sum + Buffer.byteLength(String(value)), 0)

@@ -1,13 +1,18 @@
 import { createHash } from 'node:crypto'
 import { BoundedMap } from '../../foundation/lib/bounded-map.ts'
 import { ownText } from '../../foundation/lib/own-text.ts'
-import { maxToldBytes, type ToldAttributes, type ToldLosses, taken } from './told-attributes.ts'
+import {
+  type AttributeLosses,
+  acceptedAttributes,
+  type DeclaredAttributes,
+  maxDeclaredBytes,
+} from './declared-attributes.ts'
 
 /** What a process was told of OpenTelemetry at its start. */
 export interface Environment {
   /** OTEL_SERVICE_NAME, which wins over an attribute of the same meaning. */
   readonly serviceName: string
-  readonly attributes: ToldAttributes
+  readonly attributes: DeclaredAttributes
 }
 
 export const emptyEnvironment: Environment = { serviceName: '', attributes: [] }
@@ -21,7 +26,7 @@ const listVariable = Buffer.from('\0OTEL_RESOURCE_ATTRIBUTES=')
 
 interface Known {
   readonly environment: Environment
-  readonly lost: Readonly<ToldLosses>
+  readonly lost: Readonly<AttributeLosses>
 }
 
 /**
@@ -30,11 +35,11 @@ interface Known {
  */
 export class Environments {
   /** Attributes that processes named and that were not taken, since the start. */
-  readonly lost: ToldLosses = { not_allowed: 0, too_many: 0, too_long: 0 }
+  readonly lost: AttributeLosses = { not_allowed: 0, too_many: 0, too_long: 0 }
   readonly #known = new BoundedMap<string, Known>(maxKnown)
   readonly #more: readonly string[]
 
-  /** `more`: attributes beside those of service and deployment that are taken, as `mayTell` has them. */
+  /** `more`: attributes beside those of service and deployment that are taken, as `mayDeclare` has them. */
   constructor(more: readonly string[]) {
     this.#more = more
   }
@@ -61,13 +66,14 @@ export class Environments {
 
 function parsed(name: Buffer | undefined, list: Buffer | undefined, more: readonly string[]): Known {
   const lost = { not_allowed: 0, too_many: 0, too_long: 0 }
-  const count = (why: keyof ToldLosses) => {
+  const count = (why: keyof AttributeLosses) => {
     lost[why]++
   }
   const given = (name ?? Buffer.alloc(0)).toString('utf8', 0, maxListBytes).trim()
-  const serviceName = ownText(given, maxToldBytes)
+  const serviceName = ownText(given, maxDeclaredBytes)
   if (serviceName.length < given.length) count('too_long')
-  const attributes = list === undefined ? [] : taken(parseResourceAttributes(list, count), more, count)
+  const attributes =
+    list === undefined ? [] : acceptedAttributes(parseResourceAttributes(list, count), more, count)
   return { environment: { serviceName, attributes }, lost }
 }
 
@@ -87,7 +93,10 @@ function variableIn(environ: Buffer, variable: Buffer): Buffer | undefined {
  * Reads `key=value,key=value`, values percent-encoded (OpenTelemetry resource SDK). As the specification asks, nothing of
  * a list with a fault in it is taken.
  */
-function parseResourceAttributes(list: Buffer, lost: (why: keyof ToldLosses) => void): ToldAttributes {
+function parseResourceAttributes(
+  list: Buffer,
+  lost: (why: keyof AttributeLosses) => void,
+): DeclaredAttributes {
   let end = list.length
   if (end > maxListBytes) {
     lost('too_long')

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { closeSync, openSync, readSync } from 'node:fs'
-import { linkText } from '../../foundation/lib/if-there.ts'
+import { linkText } from '../../foundation/lib/optional-files.ts'
 import { ownText } from '../../foundation/lib/own-text.ts'
 import { isEnding, statFields } from '../../foundation/lib/process-stat.ts'
 import { processStrings, type StringReader } from '../../kernel/process-strings.ts'

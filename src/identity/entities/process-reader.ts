@@ -6,13 +6,13 @@ import { ownText } from '../../foundation/lib/own-text.ts'
 import type { ProcessNews } from '../../foundation/model/process-news.ts'
 import { groupOf, unknownOwner } from '../../kernel/process-owner.ts'
 import { type ContainerPlace, noPlace, placeOf } from './container-place.ts'
+import { maxDeclaredBytes } from './declared-attributes.ts'
 import { Environments, emptyEnvironment } from './process-environment.ts'
 import { digestOf, ProcessFiles, type ProgramFacts, unknownStart } from './process-files.ts'
 import { placeOfNews, sameStart } from './process-news.ts'
 import type { ProcessIdentity } from './process-resource.ts'
 import { RuntimeVersions } from './runtime-version.ts'
 import { serviceName } from './service-name.ts'
-import { maxToldBytes } from './told-attributes.ts'
 import { UserNames } from './user-names.ts'
 
 /** A process and where it runs. */
@@ -45,9 +45,9 @@ export class ProcessReader {
   #group = ''
   readonly #bootUs: number
 
-  /** `now`: milliseconds of a clock that never goes back. `toldKeys`: see `mayTell`. */
-  constructor(procDir: string, now: () => number, toldKeys: readonly string[]) {
-    this.environments = new Environments(toldKeys)
+  /** `now`: milliseconds of a clock that never goes back. `allowedKeys`: see `mayDeclare`. */
+  constructor(procDir: string, now: () => number, allowedKeys: readonly string[]) {
+    this.environments = new Environments(allowedKeys)
     this.files = new ProcessFiles(procDir)
     this.#users = new UserNames(procDir, now)
     this.#versions = new RuntimeVersions(this.files)
@@ -152,7 +152,7 @@ function programOf(facts: ProgramFacts) {
     comm,
     executable: shortPath(executable),
     command: ownText((facts.args[0] ?? '').split(' ', 1)[0]!, maxWordBytes),
-    service: { ...service, name: ownText(service.name, maxToldBytes) },
+    service: { ...service, name: ownText(service.name, maxDeclaredBytes) },
     digest,
     isUnread: facts.isUnread,
   }

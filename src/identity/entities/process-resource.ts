@@ -54,7 +54,7 @@ export interface ProcessIdentity {
 
 /**
  * Describes a process (semantic conventions, process attributes). The weakest first: its program, what it runs in, its
- * own environment, the operator. Where it runs and which instance it is, its environment cannot say (`mayTell`).
+ * own environment, the operator. Where it runs and which instance it is, its environment cannot say (`mayDeclare`).
  */
 export function processResource(
   process: ProcessIdentity,

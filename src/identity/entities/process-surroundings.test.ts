@@ -71,8 +71,8 @@ const pod: Pod = {
 }
 
 function started() {
-  const toldKeys = ['team']
-  const entities = new Entities({ now: () => clock.ms, toldKeys })
+  const allowedKeys = ['team']
+  const entities = new Entities({ now: () => clock.ms, allowedKeys })
   const processes = new ProcessTable({
     procDir,
     hostName: 'host-1',
@@ -80,7 +80,7 @@ function started() {
     bootId: 'boot-1',
     version: '1',
     surroundings: at => entities.surroundings(at),
-    toldKeys,
+    allowedKeys,
     now: () => clock.ms,
   })
   noteEnds(processes)

@@ -66,7 +66,7 @@ writeFileSync(join(procDir, 'stat'), 'cpu 1 2 3\nbtime 1700000000\nprocesses 4\n
 
 function table(options: Partial<ProcessTableOptions> = {}): ProcessTable {
   return noteEnds(
-    new ProcessTable({ procDir, ...fixed, toldKeys: ['team'], now: () => clock.ms, ...options }),
+    new ProcessTable({ procDir, ...fixed, allowedKeys: ['team'], now: () => clock.ms, ...options }),
   )
 }
 

@@ -1,9 +1,10 @@
 import type { ShareLosses } from '../../foundation/lib/fair-share.ts'
-import { RestedWork } from '../../foundation/lib/rested-work.ts'
+import { ThrottledWork } from '../../foundation/lib/throttled-work.ts'
 import { Turn } from '../../foundation/lib/turn.ts'
 import type { ProcessNews } from '../../foundation/model/process-news.ts'
 import type { Resource } from '../../foundation/model/resource.ts'
 import { type ContainerPlace, noPlace } from './container-place.ts'
+import type { AttributeLoss } from './declared-attributes.ts'
 import { type EndListener, KnownProcesses, type Process, serve } from './known-processes.ts'
 import { LastResources } from './last-resources.ts'
 import { ListenedPorts } from './listened-ports.ts'
@@ -17,7 +18,6 @@ import { sameAttributes } from './same-attributes.ts'
 import { judge, type SelectionRules, type Verdict } from './selection.ts'
 import { type Service, ServiceList } from './service-list.ts'
 import type { Surroundings } from './surroundings.ts'
-import type { ToldLoss } from './told-attributes.ts'
 
 export type { ProcessView } from './process-view.ts'
 
@@ -27,8 +27,8 @@ export interface ProcessTableOptions extends ResourceOptions {
   /** What surrounds a process that runs at a place; the same object while nothing of it changes. */
   readonly surroundings?: (place: ContainerPlace) => Surroundings
   readonly maxProcesses?: number
-  /** What processes may name of themselves beside service and deployment (`mayTell`). */
-  readonly toldKeys?: readonly string[]
+  /** What processes may name of themselves beside service and deployment (`mayDeclare`). */
+  readonly allowedKeys?: readonly string[]
   /** Milliseconds of a clock that never goes back. */
   readonly now?: () => number
 }
@@ -55,7 +55,7 @@ export class ProcessTable {
   readonly #resources = new LastResources()
   #rules: SelectionRules = { instrument: [], exclude: [] }
   #lookedMs = Number.NEGATIVE_INFINITY
-  readonly #live: RestedWork<Service[]>
+  readonly #live: ThrottledWork<Service[]>
   #looking: Promise<void> | undefined
 
   constructor(options: ProcessTableOptions) {
@@ -63,12 +63,12 @@ export class ProcessTable {
     this.#procDir = options.procDir ?? '/proc'
     this.#now = options.now ?? (() => performance.now())
     this.#ports = new ListenedPorts(this.#procDir)
-    this.#live = new RestedWork(() => this.#findServices(), {
+    this.#live = new ThrottledWork(() => this.#findServices(), {
       leastMs: checkEveryMs,
       factor: 10,
       now: this.#now,
     })
-    this.#reader = new ProcessReader(this.#procDir, this.#now, options.toldKeys ?? [])
+    this.#reader = new ProcessReader(this.#procDir, this.#now, options.allowedKeys ?? [])
     this.#processes = new KnownProcesses(options.maxProcesses ?? 4_096)
   }
 
@@ -176,7 +176,7 @@ export class ProcessTable {
   }
 
   /** Attributes that processes named and that were not taken, or let go of, since the start, by why. */
-  get lostAttributes(): Readonly<Record<ToldLoss | 'memory', number>> {
+  get lostAttributes(): Readonly<Record<AttributeLoss | 'memory', number>> {
     return { ...this.#reader.environments.lost, memory: this.#processes.shed }
   }
 
@@ -334,7 +334,8 @@ export class ProcessTable {
       const { endedMs, identity } = process
       if (endedMs === undefined && this.#proc) {
         const start = this.#reader.files.start(pid)
-        if (start !== identity.start || start === unknownStart) this.#processes.letGo(process, this.#now())
+        if (start !== identity.start || start === unknownStart)
+          this.#processes.markEnded(process, this.#now())
       }
       if (turn.isOver) await turn.next()
     }

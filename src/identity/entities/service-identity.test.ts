@@ -116,8 +116,8 @@ test('annotations for resources are told, so many of them', () => {
     containers: [],
   }
   const lost: string[] = []
-  const toldKeys = ['team', ...many.map(([key]) => key.slice(prefix.length))]
-  const { annotated } = serviceIdentity(place, undefined, pod, toldKeys, why => lost.push(why))
+  const allowedKeys = ['team', ...many.map(([key]) => key.slice(prefix.length))]
+  const { annotated } = serviceIdentity(place, undefined, pod, allowedKeys, why => lost.push(why))
   assert.deepEqual(annotated.slice(0, 2), [
     ['team', 'a'],
     ['k0', 'v'],

@@ -2,7 +2,12 @@ import { ownText } from '../../foundation/lib/own-text.ts'
 import type { Container, Pod } from '../../foundation/model/entity.ts'
 import { imageTag, namespaceLabel } from './container-attributes.ts'
 import type { ContainerPlace } from './container-place.ts'
-import { maxToldBytes, type ToldAttributes, type ToldLoss, taken } from './told-attributes.ts'
+import {
+  type AttributeLoss,
+  acceptedAttributes,
+  type DeclaredAttributes,
+  maxDeclaredBytes,
+} from './declared-attributes.ts'
 
 /** `service.*` as container and pod tell it. Texts that they do not tell are ''. */
 export interface ServiceIdentity {
@@ -10,7 +15,7 @@ export interface ServiceIdentity {
   readonly namespace: string
   readonly version: string
   /** What pods are annotated with for resources (`resource.opentelemetry.io/…`), the three above left out. */
-  readonly annotated: ToldAttributes
+  readonly annotated: DeclaredAttributes
 }
 
 const prefix = 'resource.opentelemetry.io/'
@@ -20,23 +25,23 @@ const workloads = ['Deployment', 'ReplicaSet', 'StatefulSet', 'DaemonSet', 'Cron
 /**
  * Which service a container is, by the labels and annotations that people put there: first those of Kubernetes, by the
  * rules of the semantic conventions, then those of Compose and Swarm, then the container's name where somebody chose it.
- * `toldKeys`: see `mayTell`; `lost` counts annotations for resources that are not taken.
+ * `allowedKeys`: see `mayDeclare`; `lost` counts annotations for resources that are not taken.
  */
 export function serviceIdentity(
   place: ContainerPlace,
   container: Container | undefined,
   pod: Pod | undefined,
-  toldKeys: readonly string[],
-  lost: (why: ToldLoss) => void,
+  allowedKeys: readonly string[],
+  lost: (why: AttributeLoss) => void,
 ): ServiceIdentity {
   const told =
     pod === undefined
       ? ofContainer(container)
-      : ofPod(container, place.id, pod, annotatedOf(pod, toldKeys, lost))
+      : ofPod(container, place.id, pod, annotatedOf(pod, allowedKeys, lost))
   return {
-    name: ownText(told.name, maxToldBytes),
-    namespace: ownText(told.namespace, maxToldBytes),
-    version: ownText(told.version, maxToldBytes),
+    name: ownText(told.name, maxDeclaredBytes),
+    namespace: ownText(told.namespace, maxDeclaredBytes),
+    version: ownText(told.version, maxDeclaredBytes),
     annotated: told.annotated,
   }
 }
@@ -44,20 +49,20 @@ export function serviceIdentity(
 /** Who annotates pods may say no more than who starts processes. */
 function annotatedOf(
   { annotations }: Pod,
-  toldKeys: readonly string[],
-  lost: (why: ToldLoss) => void,
-): ToldAttributes {
+  allowedKeys: readonly string[],
+  lost: (why: AttributeLoss) => void,
+): DeclaredAttributes {
   const told: (readonly [string, string])[] = []
   for (const [key, value] of annotations)
     if (key.startsWith(prefix)) told.push([key.slice(prefix.length), value])
-  return taken(told, toldKeys, lost)
+  return acceptedAttributes(told, allowedKeys, lost)
 }
 
 function ofPod(
   container: Container | undefined,
   id: string,
   pod: Pod,
-  annotated: ToldAttributes,
+  annotated: DeclaredAttributes,
 ): ServiceIdentity {
   const { labels, owners, name, namespace, containers } = pod
   const listed = containers.find(each => each.id !== '' && each.id === id)

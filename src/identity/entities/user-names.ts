@@ -1,6 +1,6 @@
 import { readSync } from 'node:fs'
 import { closeForeign, openForeign } from '../../foundation/lib/foreign-file.ts'
-import { linkText } from '../../foundation/lib/if-there.ts'
+import { linkText } from '../../foundation/lib/optional-files.ts'
 
 const maxBytes = 1024 * 1024
 const lookAgainMs = 60_000

@@ -19,12 +19,12 @@ import { test } from 'node:test'
 import {
   attach,
   drain,
+  itemCount,
   lockTable,
   numbered,
   openQueue,
   openStore,
   queueDirectory,
-  told,
   until,
 } from '../../../test/helpers/disk-store.ts'
 import { withoutLoopMounts, withoutRoot } from '../../../test/helpers/host-needs.ts'
@@ -114,7 +114,7 @@ test('a full disk costs nothing while memory has room, and what waits there is w
   assert.equal(store.state.state, 'degraded')
   assert.match(store.state.reason, /ENOSPC: made to fail; free space or inodes on the file system of /)
   const taken = [1, 2, 3, 4, 5, 6].map(() => queue.take()!)
-  assert.deepEqual(taken.map(told), [1, 2, 3, 4, 5, 6], 'in order, what is on the disk first')
+  assert.deepEqual(taken.map(itemCount), [1, 2, 3, 4, 5, 6], 'in order, what is on the disk first')
   for (const at of [5, 1]) queue.putBack(taken[at]!)
   queue.settle(taken[0]!)
   delete state.write
@@ -150,7 +150,7 @@ test('while the disk takes nothing memory is bounded, and the oldest that is now
     assert.deepEqual(Object.keys(drops), [reason])
     const first = queue.take()!
     queue.putBack(first)
-    assert.deepEqual([told(first), queue.oldestNumber], [1, 1])
+    assert.deepEqual([itemCount(first), queue.oldestNumber], [1, 1])
     const names = drain(queue)
     assert.deepEqual(
       names.slice(0, 20),
@@ -275,7 +275,7 @@ test('on a file system that fills nothing is lost uncounted, and it goes on when
   let delivered = 0
   const deliver = (count: number) => {
     for (let entry = queue.take(); entry && count-- > 0; entry = queue.take()) {
-      assert.equal(told(entry), 1)
+      assert.equal(itemCount(entry), 1)
       queue.settle(entry)
       delivered++
     }

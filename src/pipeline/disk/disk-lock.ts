@@ -9,7 +9,7 @@ import {
   statSync,
   writeSync,
 } from 'node:fs'
-import { textOfFile } from '../../foundation/lib/if-there.ts'
+import { textOfFile } from '../../foundation/lib/optional-files.ts'
 import { lockPath } from './disk-layout.ts'
 
 /** Takes the exclusive lock of an open file (flock(2)) without waiting; false if another process has it. */

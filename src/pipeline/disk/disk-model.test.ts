@@ -6,11 +6,11 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import {
+  itemCount,
   numbered,
   type OpenQueue,
   openQueue,
   queueDirectory,
-  told,
 } from '../../../test/helpers/disk-store.ts'
 import { soak } from '../../../test/helpers/soak.ts'
 import type { Entry } from '../batch-queue.ts'
@@ -146,7 +146,7 @@ class Run {
     for (const { entry } of this.#known) if (entry) queue.putBack(entry)
     const names: number[] = []
     for (let entry = queue.take(); entry; entry = queue.take()) {
-      names.push(told(entry))
+      names.push(itemCount(entry))
       assert.equal(queue.settle(entry), true)
     }
     assert.deepEqual(
@@ -209,7 +209,7 @@ class Run {
       return
     }
     assert.ok(free)
-    assert.equal(told(entry), itemsOf(free.name))
+    assert.equal(itemCount(entry), itemsOf(free.name))
     assert.equal(entry.left, free.left)
     assert.equal(entry.batch.orderKeys | 0, free.orderKeys)
     free.entry = entry
@@ -228,7 +228,7 @@ class Run {
     const { queue, store } = openQueue(copy)
     const there: number[] = []
     for (let entry = queue.take(); entry; entry = queue.take()) {
-      there.push(told(entry) - 1)
+      there.push(itemCount(entry) - 1)
       queue.settle(entry)
     }
     await store.close()

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { cpSync } from 'node:fs'
 import { test } from 'node:test'
-import { drain, numbered, openQueue, queueDirectory, told } from '../../../test/helpers/disk-store.ts'
+import { drain, itemCount, numbered, openQueue, queueDirectory } from '../../../test/helpers/disk-store.ts'
 import { collectGarbage } from '../../../test/helpers/heap.ts'
 import { soak } from '../../../test/helpers/soak.ts'
 import { plainBatch } from '../../foundation/model/batch.ts'
@@ -27,12 +27,12 @@ test('of what shares a orderKey one is under way, the older first; what shares n
   const first = queue.take()!
   const fifth = queue.take()!
   const sixth = queue.take()!
-  assert.deepEqual([first, fifth, sixth].map(told), [1, 5, 6])
+  assert.deepEqual([first, fifth, sixth].map(itemCount), [1, 5, 6])
   assert.equal(queue.take(), undefined, 'the others wait for one that is under way or before them')
   queue.settle(first)
-  assert.equal(told(queue.take()!), 2)
+  assert.equal(itemCount(queue.take()!), 2)
   queue.putBack(fifth)
-  assert.equal(told(queue.take()!), 5, 'it is back in its place')
+  assert.equal(itemCount(queue.take()!), 5, 'it is back in its place')
   await store.close()
 })
 
@@ -42,8 +42,8 @@ test('a batch that comes back takes its old place, with the attempts that it had
   const entries = [queue.take()!, queue.take()!, queue.take()!]
   for (const at of [1, 0, 2]) queue.putBack(entries[at]!)
   const again = queue.take()!
-  assert.deepEqual([told(again), again.attempts, again === entries[0]], [1, 2, true])
-  assert.deepEqual([told(queue.take()!), told(queue.take()!)], [2, 3])
+  assert.deepEqual([itemCount(again), again.attempts, again === entries[0]], [1, 2, true])
+  assert.deepEqual([itemCount(queue.take()!), itemCount(queue.take()!)], [2, 3])
   await store.close()
 })
 

@@ -5,12 +5,12 @@ import { test } from 'node:test'
 import {
   attach,
   drain,
+  itemCount,
   lockTable,
   numbered,
   openQueue,
   openStore,
   queueDirectory,
-  told,
 } from '../../../test/helpers/disk-store.ts'
 import { type Signal, signals } from '../../foundation/model/signal.ts'
 import { lockHolder } from './disk-lock.ts'
@@ -79,7 +79,7 @@ test('what is under way when its segment goes may still be delivered, and counts
     queue.push(numbered(n, 10_000))
     pushed += n
   }
-  assert.deepEqual([first, second, third].map(told), [1, 2, 3])
+  assert.deepEqual([first, second, third].map(itemCount), [1, 2, 3])
   assert.equal(queue.items + drops.queue_full!, pushed - 1)
   assert.equal(queue.sending, 3)
   assert.equal(queue.settle(first), true)
@@ -174,7 +174,7 @@ test('damage in what is in memory too costs nothing', async t => {
   // In the head of one that is in memory, and in the body of one that is not.
   for (const place of [48 + 20, 48 + 10 * 1052 + 500]) bytes.writeUInt8(bytes[place]! ^ 1, place)
   writeFileSync(join(traces, segment!), bytes)
-  assert.equal(told(first), 1)
+  assert.equal(itemCount(first), 1)
   const names = drain(queue)
   queue.settle(first)
   assert.deepEqual(drops, { corrupt: 11 })

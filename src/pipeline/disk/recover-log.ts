@@ -158,7 +158,7 @@ function scanToEnd(segment: Segment, mostSeq: number, { files, kind, fault }: Re
         total = Math.max(total ?? 0, record.itemsBefore + record.items)
       }
       isSound =
-        head !== undefined && head !== 'later' && head.firstSeq === segment.first && !reader.metUnreadable
+        head !== undefined && head !== 'later' && head.firstSeq === segment.first && !reader.hasUnreadable
     } finally {
       reader.close()
     }

@@ -40,7 +40,7 @@ export class SegmentReader {
   /** Whether unreadable pages count as zeros, and so as damage, instead of throwing EIO. */
   tolerant = false
   /** Whether there were unreadable pages. */
-  metUnreadable = false
+  hasUnreadable = false
   readonly #options: ReaderOptions
   readonly #fd: number
   readonly #headBuffer = Buffer.alloc(recordHeadBytes)
@@ -160,7 +160,7 @@ export class SegmentReader {
       return this.#options.files.read(this.#fd, page, position)
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EIO') throw error
-      this.metUnreadable = true
+      this.hasUnreadable = true
       return page.fill(0).length
     }
   }

@@ -1,4 +1,4 @@
-import { UnderWay } from '../../foundation/lib/under-way.ts'
+import { RunningTasks } from '../../foundation/lib/running-tasks.ts'
 import type { ExportCall, Sender } from '../../foundation/model/batch.ts'
 import { type Signal, signals } from '../../foundation/model/signal.ts'
 
@@ -15,7 +15,7 @@ export function senderOn(
   callOf: Sender['callOf'],
   send: Sender['send'],
 ): Sender & { readonly connected: boolean } {
-  const underWay = new UnderWay()
+  const underWay = new RunningTasks()
   const calls = new Map<Signal, ExportCall>(signals.map(signal => [signal, callOf(signal)]))
   let closed: Promise<void> | undefined
   async function close(): Promise<void> {

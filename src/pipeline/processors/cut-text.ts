@@ -1,5 +1,5 @@
 /** Bytes that a text takes as UTF-8 where it is longer than `limit`; `limit` or less tells only that it is not. */
-export function bytesBeyond(text: string, limit: number): number {
+export function bytesOver(text: string, limit: number): number {
   // A UTF-16 unit takes three bytes at most: a character of four is two units.
   return text.length * 3 <= limit ? 0 : Buffer.byteLength(text)
 }
@@ -9,7 +9,7 @@ export function bytesBeyond(text: string, limit: number): number {
  * itself where it fits. A lone surrogate counts as the U+FFFD that stands for it on the wire: three bytes.
  */
 export function cutText(text: string, limit: number): string {
-  if (bytesBeyond(text, limit) <= limit) return text
+  if (bytesOver(text, limit) <= limit) return text
   let bytes = 0
   for (let i = 0; i < text.length; ) {
     const code = text.charCodeAt(i)

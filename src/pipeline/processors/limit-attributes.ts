@@ -5,7 +5,7 @@ import type { Profile } from '../../foundation/model/profile.ts'
 import type { Resource, Scope } from '../../foundation/model/resource.ts'
 import { signals } from '../../foundation/model/signal.ts'
 import type { Span } from '../../foundation/model/span.ts'
-import { bytesBeyond, cutText } from './cut-text.ts'
+import { bytesOver, cutText } from './cut-text.ts'
 import type { LimitSettings } from './limit-settings.ts'
 import type { Processor, Stage, Verdict } from './processor.ts'
 
@@ -129,7 +129,7 @@ class AttributeStage implements Stage {
     for (let i = 0; i < size; i++) {
       const key = keys[i]!
       const isSafe = size > most && protectedKeys.has(key)
-      if (bytesBeyond(key, max_attribute_key_size) > max_attribute_key_size && !protectedKeys.has(key)) {
+      if (bytesOver(key, max_attribute_key_size) > max_attribute_key_size && !protectedKeys.has(key)) {
         counts.max_attribute_key_size++
         continue
       }

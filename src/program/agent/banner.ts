@@ -2,9 +2,9 @@
 
 import { type LoadedConfig, notBuiltFeatures } from '../../config/index.ts'
 import type { BannerLine } from '../../view/api/types.ts'
-import type { Standing } from './subsystem.ts'
+import type { SubsystemState } from './subsystem.ts'
 
-export function banner(states: readonly Standing[], { config, origins }: LoadedConfig): BannerLine[] {
+export function banner(states: readonly SubsystemState[], { config, origins }: LoadedConfig): BannerLine[] {
   const missing = notBuiltFeatures(config, origins).filter(({ explicit }) => explicit)
   return [
     ...states.flatMap(linesOf),
@@ -14,7 +14,7 @@ export function banner(states: readonly Standing[], { config, origins }: LoadedC
   ]
 }
 
-function linesOf({ subsystem: { name, banner }, state: of }: Standing): BannerLine[] {
+function linesOf({ subsystem: { name, banner }, state: of }: SubsystemState): BannerLine[] {
   const { state, detail, hint, faults = [] } = of
   const lines = faults.map(
     (fault): BannerLine => ({

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { FakeContainerd } from '../../../test/helpers/fake-containerd.ts'
 import { until } from '../../../test/helpers/program.ts'
+import { ReportedContainers } from '../../../test/helpers/reported-containers.ts'
 import { silentLogger } from '../../../test/helpers/silent-logger.ts'
-import { ToldContainers } from '../../../test/helpers/told-containers.ts'
 import { ContainerRuntimes } from './container-runtimes.ts'
 
 const [ofBoth, own] = ['a'.repeat(64), 'b'.repeat(64)]
@@ -26,18 +26,22 @@ test('what Docker tells of is Docker’s, in whatever namespace of containerd it
     docker.closeAllConnections()
     docker.close()
   })
-  const told = new ToldContainers()
+  const told = new ReportedContainers()
   const runtimes = new ContainerRuntimes({ endpoint: '', env: {}, rootfs, sink: told, log: silentLogger })
   t.after(() => runtimes.stop())
   runtimes.start()
-  await until('both are told', 20_000, () => told.there.get(ofBoth)?.name === 'web' && told.there.has(own))
+  await until(
+    'both are told',
+    20_000,
+    () => told.present.get(ofBoth)?.name === 'web' && told.present.has(own),
+  )
   const asked = () => containerd.calls.filter(call => call === 'task').length
   const before = asked()
-  containerd.tell('/tasks/start', 'engine', ofBoth)
+  containerd.emit('/tasks/start', 'engine', ofBoth)
   await until('containerd was asked again', 20_000, () => asked() > before)
-  containerd.tell('/containers/delete', 'engine', ofBoth)
-  containerd.tell('/containers/delete', 'engine', own)
-  await until('the other is gone', 20_000, () => !told.there.has(own))
-  assert.equal(told.there.get(ofBoth)?.name, 'web')
+  containerd.emit('/containers/delete', 'engine', ofBoth)
+  containerd.emit('/containers/delete', 'engine', own)
+  await until('the other is gone', 20_000, () => !told.present.has(own))
+  assert.equal(told.present.get(ofBoth)?.name, 'web')
   assert.deepEqual([runtimes.knows(ofBoth), runtimes.knows(own)], [true, false])
 })

@@ -1,7 +1,7 @@
 // The agent's CPU: what it may take, and what does less while it takes more.
 
 import { availableParallelism } from 'node:os'
-import { CpuGovernor, type LoweredPart } from '../../foundation/lib/cpu-governor.ts'
+import { CpuGovernor, type ReducedPart } from '../../foundation/lib/cpu-governor.ts'
 import type { Logger } from '../../foundation/lib/logger.ts'
 import { OwnCpu } from '../../foundation/lib/own-cpu.ts'
 
@@ -19,7 +19,7 @@ export interface CpuState {
   readonly used_cores: number
   /** Steps down since the start. */
   readonly reductions: number
-  readonly reduced: readonly LoweredPart[]
+  readonly reduced: readonly ReducedPart[]
 }
 
 /** Cores by `limits.cpu`. */

@@ -145,7 +145,7 @@ export class Discovery {
       containerLabels: docker.labels,
       podLabels: kubernetes.labels,
       podAnnotations: kubernetes.annotations,
-      toldKeys: process_attributes,
+      allowedKeys: process_attributes,
       look: id => this.#look(id),
       onContainer: () => this.#onContainer(),
     }

@@ -75,7 +75,7 @@ function systemMetrics(t: TestContext, units: readonly Unit[], dropLabels: strin
     intervalMs: 0,
     timeoutMs: 1000,
     build: { version: '1', revision: 'r' },
-    scrapes: () => ({ answered: {}, underWay: 0 }),
+    scrapes: () => ({ answered: {}, inFlight: 0 }),
     log: silentLogger,
   })
   t.after(() => metrics.close())

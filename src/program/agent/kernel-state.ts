@@ -1,10 +1,10 @@
 import type { Degradation, StatusDocument } from '../../view/api/types.ts'
-import type { Standing } from './subsystem.ts'
+import type { SubsystemState } from './subsystem.ts'
 
 type Part = StatusDocument['ebpf']['parts'][number]
 
 /** How each part of what svc does with eBPF is. One that runs with less than asked is on. */
-export function kernelState(states: readonly Standing[]): readonly Part[] {
+export function kernelState(states: readonly SubsystemState[]): readonly Part[] {
   return states.flatMap(({ subsystem: { needs }, state: { state, detail = '', faults = [] } }): Part[] => {
     if (needs === undefined) return []
     const { subsystem } = needs

@@ -316,7 +316,7 @@ export class KernelTelemetry {
   /** Brings the books up to date with what could not be told. */
   #book(): void {
     const { ledger } = this.#options.pipeline
-    const untold = this.#events?.untold ?? 0
+    const untold = this.#events?.unreported ?? 0
     const reason = this.#eventSteps.isLowered ? 'cpu_limit' : 'over_budget'
     if (untold > this.#untold) ledger.logs.dropAtIntake(reason, untold - this.#untold, 'process')
     this.#untold = untold

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { runCauses } from '../../foundation/model/run-cause.ts'
-import { judgeLastRun, type RunNotes, type RunSurroundings, type SupervisorWord } from './last-run.ts'
+import { judgeLastRun, type RunContext, type RunNotes, type SupervisorReport } from './last-run.ts'
 
 const notes: RunNotes = {
   ...{ pid: 7, startTicks: 5, bootId: 'one', version: '0.1.0', startedMs: 1_000_000, seenMs: 1_090_000 },
   ...{ cgroup: '/svc', oomKills: 1, end: undefined, ends: {} },
 }
-const now: RunSurroundings = {
+const now: RunContext = {
   bootId: 'one',
   cgroup: '/svc',
   oomKills: 1,
@@ -15,11 +15,11 @@ const now: RunSurroundings = {
   fatal: undefined,
 }
 
-function said(result: string, code: string, status: string, atMs = 1_095_000): SupervisorWord {
+function said(result: string, code: string, status: string, atMs = 1_095_000): SupervisorReport {
   return { result, code, status, atMs }
 }
 
-function causeOf(of: Partial<RunNotes>, around: Partial<RunSurroundings> = {}): string {
+function causeOf(of: Partial<RunNotes>, around: Partial<RunContext> = {}): string {
   const { ended, cause, reason } = judgeLastRun({ ...notes, ...of }, { ...now, ...around })
   return `${ended} ${cause}: ${reason}`
 }

@@ -24,7 +24,7 @@ export interface RunNotes {
 }
 
 /** What systemd tells ExecStopPost= (systemd.exec(5)): `$SERVICE_RESULT`, `$EXIT_CODE` and `$EXIT_STATUS`. */
-export interface SupervisorWord {
+export interface SupervisorReport {
   readonly result: string
   readonly code: string
   readonly status: string
@@ -32,11 +32,11 @@ export interface SupervisorWord {
 }
 
 /** How things are now. */
-export interface RunSurroundings {
+export interface RunContext {
   readonly bootId: string
   readonly cgroup: string
   readonly oomKills: number
-  readonly supervisor: SupervisorWord | undefined
+  readonly supervisor: SupervisorReport | undefined
   readonly fatal: FatalReport | undefined
 }
 
@@ -90,7 +90,7 @@ const told: Readonly<Record<RunCause, Told>> = {
 }
 
 /** What ended the run that left these notes. */
-export function judgeLastRun(notes: RunNotes, now: RunSurroundings): LastRun {
+export function judgeLastRun(notes: RunNotes, now: RunContext): LastRun {
   const { cause, detail } = notes.end ?? unsaid(notes, now)
   const { reason, hint } = told[cause]
   return {
@@ -110,7 +110,7 @@ interface Cause {
 }
 
 /** It could not say so itself. */
-function unsaid(notes: RunNotes, now: RunSurroundings): Cause {
+function unsaid(notes: RunNotes, now: RunContext): Cause {
   if (now.bootId !== '' && now.bootId !== notes.bootId) return { cause: 'host_restarted', detail: '' }
   const { fatal, supervisor: said } = now
   if (fatal?.isHeap && fatal.pid === notes.pid && fatal.atMs >= notes.startedMs)
@@ -122,7 +122,7 @@ function unsaid(notes: RunNotes, now: RunSurroundings): Cause {
   return { cause: 'unknown', detail: '' }
 }
 
-function bySupervisor({ result, code, status }: SupervisorWord): Cause {
+function bySupervisor({ result, code, status }: SupervisorReport): Cause {
   if (result === 'oom-kill') return { cause: 'out_of_memory', detail: '' }
   if (result === 'watchdog') return { cause: 'watchdog', detail: '' }
   if (result === 'timeout') return { cause: 'stop_timeout', detail: '' }

@@ -1,8 +1,8 @@
 // Which files are logs, of what form, and of whom they tell.
 
 import type { Config } from '../../config/index.ts'
-import { realPath } from '../../foundation/lib/if-there.ts'
 import { errorText } from '../../foundation/lib/logger.ts'
+import { realPath } from '../../foundation/lib/optional-files.ts'
 import { SearchPattern } from '../../foundation/lib/search-pattern.ts'
 import type { ContainerPlace } from '../../identity/entities/container-place.ts'
 import type { Entities } from '../../identity/entities/entities.ts'

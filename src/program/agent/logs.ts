@@ -21,7 +21,7 @@ import { LogFollower, type ReadingPace } from '../../signals/logs/log-follower.t
 import { LogPositions } from '../../signals/logs/log-positions.ts'
 import type { RecentLogs } from '../../signals/logs/recent-logs.ts'
 import { RemoteLogs } from '../../signals/logs/remote-logs.ts'
-import type { LeftOut } from '../../signals/logs/source-files.ts'
+import type { OmittedFiles } from '../../signals/logs/source-files.ts'
 import { WaitingText } from '../../signals/logs/waiting-text.ts'
 import type { Degradation } from '../../view/api/types.ts'
 import { FollowedJournal } from './followed-journal.ts'
@@ -51,7 +51,7 @@ export interface LogsCounts {
   readonly truncations: number
   readonly lostRotations: number
   /** What the last look left out for want of room. */
-  readonly leftOut: LeftOut
+  readonly leftOut: OmittedFiles
   /** The same since the start, and logs whose place went to an owner who had fewer. */
   readonly losses: ShareLosses
   /** Positions that were forgotten for want of room. */

@@ -2,7 +2,7 @@
 
 import { readdirSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { realPath } from '../../foundation/lib/if-there.ts'
+import { realPath } from '../../foundation/lib/optional-files.ts'
 import type { ContainerPlace } from '../../identity/entities/container-place.ts'
 import type { Entities } from '../../identity/entities/entities.ts'
 

@@ -198,7 +198,7 @@ export class Profiling {
       return wanted(of, group)
     }
     try {
-      const recorded = await profiler.record({ kind, wanted: note }, sampling, seconds * 1000, signal)
+      const recorded = await profiler.record({ kind, matches: note }, sampling, seconds * 1000, signal)
       signal.throwIfAborted()
       const after = sampler.counters()
       if (recorded.length === 0 && service !== undefined && !seen.has(service))

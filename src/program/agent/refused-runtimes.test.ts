@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { FakeContainerd } from '../../../test/helpers/fake-containerd.ts'
 import { until } from '../../../test/helpers/program.ts'
+import { ReportedContainers } from '../../../test/helpers/reported-containers.ts'
 import { silentLogger } from '../../../test/helpers/silent-logger.ts'
-import { ToldContainers } from '../../../test/helpers/told-containers.ts'
 import { ContainerRuntimes } from './container-runtimes.ts'
 
 const isRoot = process.geteuid?.() === 0
@@ -37,7 +37,7 @@ test('a socket that may not be opened is a fault with a hint, but that of contai
 
 /** The runtimes as somebody without rights finds them. */
 async function refused(t: TestContext, rootfs: string): Promise<ContainerRuntimes> {
-  const told = new ToldContainers()
+  const told = new ReportedContainers()
   const runtimes = new ContainerRuntimes({ endpoint: '', env: {}, rootfs, sink: told, log: silentLogger })
   t.after(() => runtimes.stop())
   process.seteuid!(anybody)

@@ -4,13 +4,13 @@ import { closeSync, constants, fstatSync, openSync, renameSync, writeFileSync } 
 import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { build } from '../../foundation/lib/build.ts'
-import { textOfFile } from '../../foundation/lib/if-there.ts'
 import { errorText, type Logger } from '../../foundation/lib/logger.ts'
+import { textOfFile } from '../../foundation/lib/optional-files.ts'
 import { makeOwnDirectory, readOwnFile } from '../../foundation/lib/own-directory.ts'
 import { ownText } from '../../foundation/lib/own-text.ts'
 import { type RunCause, runCauses } from '../../foundation/model/run-cause.ts'
 import { reportFatalErrors, takeFatalReport } from './fatal-report.ts'
-import { judgeLastRun, type LastRun, type RunNotes, type SupervisorWord } from './last-run.ts'
+import { judgeLastRun, type LastRun, type RunNotes, type SupervisorReport } from './last-run.ts'
 
 /** So often a run says that it goes on. */
 const noteMs = 10_000
@@ -157,7 +157,7 @@ function readNotes(path: string): RunNotes | undefined {
   }
 }
 
-function supervisorWord(path: string): SupervisorWord | undefined {
+function supervisorWord(path: string): SupervisorReport | undefined {
   const text = readOwnFile(path, mostBytes)
   const [, result = '', code = '', status = ''] =
     /^([a-z-]{1,32}) ([a-z]{1,32}) ([A-Z0-9]{1,32})\n$/.exec(text ?? '') ?? []

@@ -67,7 +67,7 @@ export class Scraping {
       sink: {
         prepared: pipeline.prepared('scraped'),
         add: (resource, scope, metric) => metrics.add(resource, scope, metric),
-        lose: (reason, points) => pipeline.ledger.metrics.dropAtIntake(reason, points, 'scraped'),
+        drop: (reason, points) => pipeline.ledger.metrics.dropAtIntake(reason, points, 'scraped'),
         contradicts: target => {
           this.#contradictions++
           log.error('a page was parsed incorrectly; svc now parses it in full each time', {

@@ -132,13 +132,13 @@ export interface Subsystem<Own = unknown> {
 }
 
 /** A subsystem with its state. */
-export interface Standing {
+export interface SubsystemState {
   readonly subsystem: Subsystem
   readonly state: State
 }
 
 /** Reasons why subsystems do not work, or only in part. */
-export function faultsOf(states: readonly Standing[]): readonly Fault[] {
+export function faultsOf(states: readonly SubsystemState[]): readonly Fault[] {
   return states.flatMap(({ state }) => state.faults ?? [])
 }
 

@@ -86,7 +86,7 @@ test('each scrape reads the collectors that it names, and tells how they fared',
 })
 
 test('what only the agent’s page has, and what is told of the process', async t => {
-  const scrapes = () => ({ answered: { 200: 3 }, underWay: 1 })
+  const scrapes = () => ({ answered: { 200: 3 }, inFlight: 1 })
   const page = await start(t, { extended: true, scrapes }).scrape({ ...all, collectors: ['arp'] })
   assert.match(page, /reason_info\{collector="arp",outcome="no_data",reason="nothing is here"} 1/)
   assert.match(page, /^promhttp_metric_handler_requests_total\{code="200"} 3$/m)

@@ -16,7 +16,7 @@ import {
 import type { Check, Examined } from './check.ts'
 
 /** What an agent was asked for, and told. */
-export interface Told {
+export interface AgentFindings {
   /** Where it answers; '' where none does. */
   readonly address: string
   /** Why it told nothing, or not all; '' where it did. */
@@ -46,7 +46,7 @@ export async function askAgent(
   loaded: LoadedConfig,
   table: readonly Check[],
   isWhole: boolean,
-): Promise<Told> {
+): Promise<AgentFindings> {
   const nothing = { address: '', status: undefined, loaded: undefined, tries: undefined }
   const settings = loaded.config.self_telemetry
   const { SVC_TOKEN } = process.env
@@ -65,9 +65,9 @@ export async function askAgent(
   return {
     address,
     why: [...new Set(whys)].join('; '),
-    status: status.told,
-    loaded: config?.told,
-    tries: tries?.told,
+    status: status.value,
+    loaded: config?.value,
+    tries: tries?.value,
   }
 }
 
@@ -78,7 +78,7 @@ function strangerOf({ address, port }: AgentClient): string {
 
 interface Answer<T> {
   /** Undefined where it told none. */
-  readonly told: T | undefined
+  readonly value: T | undefined
   readonly why: string
 }
 
@@ -88,7 +88,7 @@ async function asked<T>(
   bounds: Bounds,
   read: (document: object) => T,
 ): Promise<Answer<T>> {
-  const failed = (why: string) => ({ told: undefined, why: `${path}: ${why}` })
+  const failed = (why: string) => ({ value: undefined, why: `${path}: ${why}` })
   try {
     const answer = await client.get(path, bounds)
     if (isForOthers(answer)) return failed('needs root or the user of svc: use sudo')
@@ -99,7 +99,7 @@ async function asked<T>(
     if (answer.cut) return failed('is too large')
     const document: unknown = JSON.parse(answer.body.toString())
     return typeof document === 'object' && document !== null
-      ? { told: read(document), why: '' }
+      ? { value: read(document), why: '' }
       : failed('is not a JSON object')
   } catch (error) {
     // What is nested without an end can be parsed, and not be written.
@@ -163,7 +163,7 @@ function outcomeIn(
 }
 
 /** What it could not start, or does less of than asked. */
-export function degradedIn({ status }: Told): Degradation[] {
+export function degradedIn({ status }: AgentFindings): Degradation[] {
   const degraded: unknown = status?.degraded
   if (!Array.isArray(degraded)) return []
   return degraded.slice(0, mostOutcomes).flatMap(each => {

@@ -9,7 +9,7 @@ import { type Install, installOf } from '../../kernel/install.ts'
 import { type Finding, groups, outcomeOf, type Topic } from '../../kernel/need.ts'
 import { protocols } from '../../signals/traces/protocols/index.ts'
 import type { Degradation, StatusDocument } from '../../view/api/types.ts'
-import { askAgent, degradedIn, type Told } from './ask-agent.ts'
+import { type AgentFindings, askAgent, degradedIn } from './ask-agent.ts'
 import type { Check, Circumstances, Examined } from './check.ts'
 import { table } from './table.ts'
 
@@ -158,7 +158,7 @@ function notTold({ name }: Check): Examined {
   }
 }
 
-function sourcesOf({ address, why, status, loaded, tries }: Told, ofFile: LoadedConfig): Sources {
+function sourcesOf({ address, why, status, loaded, tries }: AgentFindings, ofFile: LoadedConfig): Sources {
   const answers = { status, configuration: loaded, tries }
   const names = Object.keys(answers) as (keyof typeof answers)[]
   return {

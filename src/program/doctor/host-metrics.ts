@@ -85,7 +85,7 @@ export const collectors = check({
     const { config } = loaded
     if (!config.agent.nodeexporter.enabled) return []
     const log = createLogger({ level: 'error', format: 'json', write: () => undefined })
-    const metrics = systemMetrics(config, log, () => ({ answered: {}, underWay: 0 }))
+    const metrics = systemMetrics(config, log, () => ({ answered: {}, inFlight: 0 }))
     try {
       await metrics.gather(metrics.runs, timeoutMs)
       const failed = metrics.runs.filter(({ outcome }) => outcome === 'failed' || outcome === 'late')

@@ -3,7 +3,7 @@
 import { readlinkSync } from 'node:fs'
 import { namesIn } from '../../foundation/lib/directory-names.ts'
 import { linesOf } from '../../foundation/lib/file-lines.ts'
-import { linkText } from '../../foundation/lib/if-there.ts'
+import { linkText } from '../../foundation/lib/optional-files.ts'
 import { Turn } from '../../foundation/lib/turn.ts'
 import { Attributes, askKernel, type Message, protocols } from '../../kernel/netlink.ts'
 

@@ -2,8 +2,8 @@
 
 import { basename } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { linkText, sortedNames, textOfFile } from '../../foundation/lib/if-there.ts'
 import { nearest } from '../../foundation/lib/nearest.ts'
+import { linkText, sortedNames, textOfFile } from '../../foundation/lib/optional-files.ts'
 import { Turn } from '../../foundation/lib/turn.ts'
 import type { Container } from '../../foundation/model/entity.ts'
 import { allListeners, isListenedAt, listenersAt } from '../../identity/entities/listening-ports.ts'

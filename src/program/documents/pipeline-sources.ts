@@ -2,7 +2,7 @@
 
 import type { PipelineLine } from '../../view/api/ui/documents.ts'
 import { off } from '../agent/off.ts'
-import type { Standing, State } from '../agent/subsystem.ts'
+import type { State, SubsystemState } from '../agent/subsystem.ts'
 import type { DocumentContext } from './document-context.ts'
 
 export type PipelineNode = PipelineLine['nodes'][number]
@@ -23,7 +23,7 @@ export function pipelineSources({ states }: Pick<DocumentContext, 'states'>): Pi
   return sources.sort((a, b) => Number(a.node.state === 'off') - Number(b.node.state === 'off'))
 }
 
-function sourceOf({ subsystem: { source }, state }: Standing): PipelineSource[] {
+function sourceOf({ subsystem: { source }, state }: SubsystemState): PipelineSource[] {
   if (source === undefined) return []
   const { id, name, signal, hidden = [] } = source
   const { items, facts } = state
@@ -53,7 +53,7 @@ function reasonOf({ state, detail = '', hint = '', faults = [], pause = '' }: St
 }
 
 /** All measurements of this host, which are counted together. */
-function measured(states: readonly Standing[]): PipelineSource {
+function measured(states: readonly SubsystemState[]): PipelineSource {
   const facts = states.flatMap(({ state }) => state.measures?.() ?? [])
   const isOn = facts.length > 0
   const { detail, hint } = off('agent.nodeexporter.enabled')

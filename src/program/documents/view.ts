@@ -147,7 +147,7 @@ function profilingView({ sampler, profiler, counters }: Profiling): EbpfDocument
     files_refused: profiler?.arena.refused ?? 0,
     symbol_bytes: state?.symbolBytes ?? 0,
     stacks: profiler?.stacks ?? 0,
-    frames: state?.met ?? 0,
+    frames: state?.seen ?? 0,
     frames_named: state?.named ?? 0,
     worker_failures: profiler?.failures ?? 0,
     decoder_fault: state?.decoderFault ?? '',

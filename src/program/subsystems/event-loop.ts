@@ -1,5 +1,5 @@
 import { type Heartbeat, startHeartbeat } from '../../foundation/lib/heartbeat.ts'
-import { sortedNames } from '../../foundation/lib/if-there.ts'
+import { sortedNames } from '../../foundation/lib/optional-files.ts'
 import { type EventLoopWatch, eventLoopWatch } from '../../foundation/runtime/event-loop.ts'
 import { loadNative, Unsupported } from '../../kernel/native.ts'
 import { stuckMs } from '../agent/health.ts'

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
 import { build } from '../../foundation/lib/build.ts'
 import { change } from '../../foundation/lib/change.ts'
-import { textOfFile } from '../../foundation/lib/if-there.ts'
+import { textOfFile } from '../../foundation/lib/optional-files.ts'
 import { Attributes } from '../../foundation/model/attributes.ts'
 import { ContainerResources } from '../../identity/entities/container-resources.ts'
 import { ProcessTable, type ProcessTableOptions } from '../../identity/entities/process-table.ts'
@@ -38,7 +38,7 @@ export const processes: Subsystem<Processes> = {
       version: build().version,
       attributes: Attributes.of(config.resource.attributes),
       surroundings: place => entities.surroundings(place),
-      toldKeys: config.agent.discovery.process_attributes,
+      allowedKeys: config.agent.discovery.process_attributes,
     }
     const table = new ProcessTable(options)
     const profiled = new ProcessTable({ ...options, maxProcesses: 1024 })

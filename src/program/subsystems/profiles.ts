@@ -78,7 +78,7 @@ export const profiles: Subsystem<Profiling> = {
     ),
     profiling_frames: value(
       'Distinct user-space frames seen.',
-      ({ profiler }) => profiler && (profiler.state?.met ?? 0),
+      ({ profiler }) => profiler && (profiler.state?.seen ?? 0),
     ),
     profiling_frames_named: value(
       'Distinct user-space frames with a name.',

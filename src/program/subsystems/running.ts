@@ -12,10 +12,10 @@ import {
   Events,
   type Fault,
   faultsOf,
-  type Standing,
   type StartOptions,
   type State,
   type Subsystem,
+  type SubsystemState,
 } from '../agent/subsystem.ts'
 import { reload } from './reload.ts'
 
@@ -105,7 +105,7 @@ export class Running implements Agent {
   }
 
   /** Of those that have one, in the order of the list. */
-  states(): readonly Standing[] {
+  states(): readonly SubsystemState[] {
     const { config } = this.loaded()
     return this.#list.flatMap(subsystem => {
       const state = this.#stateOf(subsystem, config)

@@ -64,7 +64,7 @@ export interface ProcessCounts {
  */
 export class ProcessEvents {
   /** Records that were made. */
-  told = 0
+  reported = 0
   /** Milliseconds since the start that this took, with what others do of what they are told. */
   busyMs = 0
   readonly #native: Native
@@ -147,7 +147,7 @@ export class ProcessEvents {
   }
 
   /** Events that were only counted: more than were asked for, or no room. */
-  get untold(): number {
+  get unreported(): number {
     if (this.#closed) return this.#lastUntold
     let all = 0
     for (let i = 0; i < svcProcessKind.length; i++) all += this.#number(bss.untold + 8 * i)
@@ -194,7 +194,7 @@ export class ProcessEvents {
     clearInterval(this.#timer)
     for (const program of [...programs, ...oomPrograms]) this.#object.detach(program)
     this.drain()
-    this.#lastUntold = this.untold
+    this.#lastUntold = this.unreported
     this.#closed = true
     this.#native.ringClose(this.#ring)
     this.#object.close()
@@ -233,7 +233,7 @@ export class ProcessEvents {
       default:
         return
     }
-    this.told++
+    this.reported++
     this.#emit(record)
   }
 

@@ -434,7 +434,7 @@ export class SyscallCapture implements Capture {
     const low = words32[(at + svcSyscallAddress.connection) >>> 2]!
     const high = words32[(at + svcSyscallAddress.connection + 4) >>> 2]!
     const text = (from: number) => ipText(bytes.subarray(at + from, at + from + 16))
-    this.#connections.tell(low + high * twoTo32, {
+    this.#connections.report(low + high * twoTo32, {
       localAddress: text(svcSyscallAddress.localAddress),
       localPort: words16[(at + svcSyscallAddress.localPort) >>> 1]!,
       peerAddress: text(svcSyscallAddress.peerAddress),

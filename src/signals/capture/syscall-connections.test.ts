@@ -65,7 +65,7 @@ test('what the kernel side does not know is looked up once', () => {
 test('ends that are told when the socket is shut serve a connection that is gone', () => {
   const of = connections([])
   assert.equal(complete(of, segmentOf(id))[0], 'later')
-  of.tell(id, { localAddress: '10.0.0.1', localPort: 80, peerAddress: '10.0.0.2', peerPort: 7 })
+  of.report(id, { localAddress: '10.0.0.1', localPort: 80, peerAddress: '10.0.0.2', peerPort: 7 })
   assert.deepEqual(complete(of, segmentOf(id)), ['pass', '10.0.0.1:80', '10.0.0.2:7'])
 })
 

@@ -95,7 +95,7 @@ export class SyscallConnections {
   }
 
   /** The kernel side saw both ends when the socket was shut. */
-  tell(connection: number, ends: Ends): void {
+  report(connection: number, ends: Ends): void {
     this.#told.set(connection, ends)
   }
 

@@ -133,7 +133,7 @@ export class DirectoryListings {
     const ageMs = nowMs - known.listedMs
     if (known.owner !== owner || this.#owed.has(owner)) return false
     if (ageMs >= 0 && ageMs < (known.cost - quickNames) / namesOfMs) return true
-    if (anew || (known.isCut && this.#share.fits(this.#step))) return false
+    if (anew || (known.isCut && this.#share.hasRoom(this.#step))) return false
     return known.changedMs === changedMs && known.listedMs - changedMs > tickMs
   }
 
@@ -183,7 +183,7 @@ export class DirectoryListings {
   /** One step of room for an owner: unused, or taken from the owner with the most. */
   #grant(owner: string): boolean {
     const who = sharing(owner)
-    while (!this.#share.fits(this.#step)) {
+    while (!this.#share.hasRoom(this.#step)) {
       const giver = this.#share.giver(who, this.#step)
       if (giver === undefined || giver.group === owner) return false
       this.#share.remove(giver, this.#step)

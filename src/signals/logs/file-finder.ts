@@ -31,7 +31,7 @@ const sliceMs = 1
  * Whether a path must not be accessed now, as it may block for ever. `isBeside`: it is not a link, and its directory is
  * not held: only a mount on the path itself can be.
  */
-export type HoldsPath = (path: string, isBeside?: boolean) => boolean
+export type IsHeldPath = (path: string, isBeside?: boolean) => boolean
 
 /** A directory in which the rest of a pattern is matched. */
 interface Step {
@@ -57,7 +57,7 @@ interface Walk {
  */
 export class FileFinder {
   readonly #limits: FinderLimits
-  readonly #isHeld: HoldsPath
+  readonly #isHeld: IsHeldPath
   readonly #parsed = new Map<string, PathPattern[]>()
   readonly #listings: DirectoryListings
   readonly #share: FairShare
@@ -75,7 +75,7 @@ export class FileFinder {
   /** Approximate CPU time of the last walk, in milliseconds. */
   workedMs = 0
 
-  constructor(limits: Partial<FinderLimits> = {}, isHeld: HoldsPath = () => false) {
+  constructor(limits: Partial<FinderLimits> = {}, isHeld: IsHeldPath = () => false) {
     this.#limits = { ...defaults, ...limits }
     this.#isHeld = isHeld
     this.#listings = new DirectoryListings(this.#limits.entries, isHeld)
@@ -249,7 +249,7 @@ export class FileFinder {
   }
 
   #makeRoom(owner: string): boolean {
-    if (this.#share.fits(1)) return true
+    if (this.#share.hasRoom(1)) return true
     this.leftOut.files++
     this.over ||= `files over the limit of ${this.#limits.files}`
     const giver = this.#share.giver(sharing(owner), 1)

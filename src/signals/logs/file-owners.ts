@@ -39,7 +39,7 @@ export class FileOwners {
   }
 
   /** Whether a file with this number is read now or was recently. */
-  holds(device: number, inode: number): boolean {
+  isKnown(device: number, inode: number): boolean {
     return this.#owners.has(fileKey(device, inode))
   }
 

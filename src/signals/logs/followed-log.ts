@@ -33,7 +33,7 @@ export class FollowedLog {
   /** Whether data was read since the last check of its path. */
   hasGrown = false
   /** Scans in a row in which no pattern matched it. */
-  unasked = 0
+  unmatchedScans = 0
   /** File read to its end while a later file had content, and since when. */
   #left: { readonly file: LogFile; readonly sinceMs: number } | undefined
 

@@ -1,7 +1,7 @@
 import type { Stats } from 'node:fs'
+import { RunningTasks } from '../../foundation/lib/running-tasks.ts'
 import { Turn } from '../../foundation/lib/turn.ts'
-import { UnderWay } from '../../foundation/lib/under-way.ts'
-import { type FoundFile, fileKey, type HoldsPath, statsOf } from './file-finder.ts'
+import { type FoundFile, fileKey, type IsHeldPath, statsOf } from './file-finder.ts'
 import { FileOwners } from './file-owners.ts'
 import { FollowedLog } from './followed-log.ts'
 import type { LogSource } from './line-reader.ts'
@@ -21,7 +21,7 @@ import {
   remembered,
   rotationChain,
 } from './rotation-chain.ts'
-import { type LeftOut, SourceFiles } from './source-files.ts'
+import { type OmittedFiles, SourceFiles } from './source-files.ts'
 import { giveUpWaiting } from './waiting-files.ts'
 
 export interface FollowedLogsOptions {
@@ -50,18 +50,18 @@ const maxRounds = 8
 export class FollowedLogs {
   readonly logs = new Map<string, FollowedLog>()
   /** Logs that may have data to read. */
-  readonly awake = new Set<FollowedLog>()
+  readonly active = new Set<FollowedLog>()
   readonly owners = new FileOwners()
   readonly sourceFiles: SourceFiles
   readonly places: LogPlaces
   /** Files truncated or replaced in place; rotated files compressed or removed before they were read. */
   readonly counts = { truncations: 0, lostRotations: 0 }
   /** Files and directories that the last scan left out for lack of room. */
-  leftOut: LeftOut = { files: 0, directories: 0 }
+  leftOut: OmittedFiles = { files: 0, directories: 0 }
   readonly #options: FollowedLogsOptions
   readonly #positions: LogPositions
   readonly #buffer: LineBuffer
-  readonly #isHeld: HoldsPath = (path, isBeside) => this.#options.remoteLogs.isHeld(path, isBeside)
+  readonly #isHeld: IsHeldPath = (path, isBeside) => this.#options.remoteLogs.isHeld(path, isBeside)
   readonly #opened: OpenFiles
   /** Files that no source accepts at a path, and whether they appeared while others were followed. */
   #refused = new Map<string, boolean>()
@@ -72,7 +72,7 @@ export class FollowedLogs {
   /** Files that got no place in it. */
   #unplaced = 0
   #hasTakenUp = false
-  readonly #searches = new UnderWay()
+  readonly #searches = new RunningTasks()
   /** Turn of all searches for the files of logs. */
   readonly #turn = new Turn(1)
   readonly #warnings: LogWarnings
@@ -91,7 +91,7 @@ export class FollowedLogs {
     this.#opened = new OpenFiles({
       most,
       owners: this.owners,
-      awake: this.awake,
+      active: this.active,
       isHeld: ({ name }) => this.#isHeld(name),
       warn: () => this.#warnings.manyOpen(most),
     })
@@ -188,8 +188,8 @@ export class FollowedLogs {
         stats === undefined ||
         this.sourceFiles.patterns.has(log.pattern) ||
         meant.has(fileKey(stats.dev, stats.ino))
-      log.unasked = isMeant ? 0 : log.unasked + 1
-      if ((log.unasked > 1 && !this.sourceFiles.stillMeans(log)) || log.source.excluded(log.path))
+      log.unmatchedScans = isMeant ? 0 : log.unmatchedScans + 1
+      if ((log.unmatchedScans > 1 && !this.sourceFiles.stillMeans(log)) || log.source.excluded(log.path))
         this.#drop(log)
       else this.#compare(log, stats, entry === undefined ? now : this.#lookingMs)
     }
@@ -270,7 +270,7 @@ export class FollowedLogs {
       return true
     }
     this.logs.set(path, log)
-    this.awake.add(log)
+    this.active.add(log)
     const known = this.#positions.ofPath(path)
     const here = remembered(this.#positions, current, known)
     if (here !== undefined) current.goTo(here.offset)
@@ -333,7 +333,7 @@ export class FollowedLogs {
   #append(log: FollowedLog, file: LogFile): void {
     log.files.push(file)
     this.#register(log, file, file.offset)
-    this.awake.add(log)
+    this.active.add(log)
     // While reading is paused, rotated files wait; a user who removes them wants the space back.
     if (log.files.length > maxKeptOpen) this.#opened.close(log.files.at(-2)!)
     if (this.owners.reading <= 2 * this.#options.maxFiles) return
@@ -396,7 +396,7 @@ export class FollowedLogs {
     }
     log.files.length = 0
     log.trailing.length = 0
-    this.awake.delete(log)
+    this.active.delete(log)
     this.places.free(log)
     if (this.logs.get(log.path) === log) this.logs.delete(log.path)
   }
@@ -411,7 +411,7 @@ export class FollowedLogs {
     const stats = isOld ? statsOf(log.path) : seen
     if (!stats?.isFile()) {
       current.isRotated = true
-      this.awake.add(log)
+      this.active.add(log)
     } else if (!current.isAt(stats)) void this.#guard(log, () => this.#arrange(log))
     else {
       current.isRotated = false
@@ -419,7 +419,7 @@ export class FollowedLogs {
       current.currentMs = isOld ? now : seenMs
       const isEmptied = stats.size < current.readTo
       current.isSuspect ||= stats.mtimeMs !== current.modifiedMs
-      if (isEmptied || stats.size > current.readTo || current.isSuspect) this.awake.add(log)
+      if (isEmptied || stats.size > current.readTo || current.isSuspect) this.active.add(log)
       if (isEmptied) this.#emptied(log, current)
       current.seen(stats)
       this.#closeIdle(log, current)
@@ -430,7 +430,7 @@ export class FollowedLogs {
     if (!log.isIdle(file)) return
     this.#opened.close(file)
     file.reader = undefined
-    this.awake.delete(log)
+    this.active.delete(log)
   }
 
   /** Runs searches for files of a log, one at a time. */
@@ -452,7 +452,7 @@ export class FollowedLogs {
     this.counts.truncations++
     file.reader?.flush(true)
     const { fingerprint, offset, modifiedMs } = file
-    file.startAnew()
+    file.restart()
     if (log.isArranging) return
     log.isHeld = true
     void this.#guard(log, async () => {
@@ -477,7 +477,7 @@ export class FollowedLogs {
     const name = await currentPath(log.path, file, { turn: this.#turn, isHeld: this.#isHeld })
     if (name !== undefined) {
       // It exists but cannot be opened: the next scan tries again.
-      if (name === file.name) this.awake.delete(log)
+      if (name === file.name) this.active.delete(log)
       file.name = name
       file.isRotated = name !== log.path
       return

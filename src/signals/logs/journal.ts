@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { Backoff } from '../../foundation/lib/backoff.ts'
 import { GatheredBytes } from '../../foundation/lib/gathered-bytes.ts'
 import { LogRecord } from '../../foundation/model/log.ts'
-import { startTeller, type TellingChild } from '../../kernel/child.ts'
+import { type OutputChild, startForOutput } from '../../kernel/child.ts'
 import { entryFields, JournalEntries } from './journal-entry.ts'
 import type { EmitRecord } from './line-reader.ts'
 import { type ParseOptions, RecordParser } from './record-parser.ts'
@@ -64,7 +64,7 @@ export class JournalSource {
   readonly #backoff = new Backoff(restart)
   readonly #state = { reason: 'not started', hint: '', records: 0, odd: 0, restarts: 0 }
   #startedMs = 0
-  #child: TellingChild | undefined
+  #child: OutputChild | undefined
   #timer: NodeJS.Timeout | undefined
   #partial = new GatheredBytes(mostLineBytes)
   /** Whether the rest of an overlong line is being skipped. */
@@ -139,9 +139,9 @@ export class JournalSource {
     this.#skips = false
     this.#hasTold = false
     this.#errors = ''
-    let child: TellingChild
+    let child: OutputChild
     try {
-      child = startTeller(this.#program, this.#arguments())
+      child = startForOutput(this.#program, this.#arguments())
     } catch (error) {
       this.#failed((error as Error).message)
       return
@@ -226,7 +226,7 @@ export class JournalSource {
     }, this.#backoff.next()).unref()
   }
 
-  #take(child: TellingChild, chunk: Buffer): void {
+  #take(child: OutputChild, chunk: Buffer): void {
     let from = 0
     for (let end = chunk.indexOf(lineFeed); end >= 0; end = chunk.indexOf(lineFeed, from)) {
       this.#piece(chunk.subarray(from, end), true)

@@ -174,7 +174,7 @@ export class LogFile {
   }
 
   /** Starts again from the beginning, as a different file. */
-  startAnew(): void {
+  restart(): void {
     this.goTo(0)
     this.#head = Buffer.alloc(0)
     this.#fingerprint_ = undefined

@@ -8,7 +8,7 @@ import { type LineBuffer, type LogFile, lineBuffer, type NextData } from './log-
 import type { LogPositions, Position } from './log-positions.ts'
 import { LogTurns } from './log-turns.ts'
 import type { RemoteLogs } from './remote-logs.ts'
-import type { LeftOut } from './source-files.ts'
+import type { OmittedFiles } from './source-files.ts'
 
 export interface LogFollowerOptions {
   readonly sources: readonly LogSource[]
@@ -61,7 +61,7 @@ export interface LogFollowerCounts {
   /** Rotated files compressed or removed before they were read. */
   readonly lostRotations: number
   /** Files and directories that the last scan left out, as their owner has reached its share. */
-  readonly leftOut: LeftOut
+  readonly leftOut: OmittedFiles
   /** The same since the start, and logs that lost their place to another owner. */
   readonly losses: ShareLosses
   /** Whether reading is paused, as there is no room for records. */
@@ -215,7 +215,7 @@ export class LogFollower {
 
   /** Whether the position of a file is still needed, apart from a restart. */
   follows({ device, inode }: Position): boolean {
-    return this.#found.owners.holds(device, inode)
+    return this.#found.owners.isKnown(device, inode)
   }
 
   /** Bytes of cached file names. */
@@ -258,7 +258,7 @@ export class LogFollower {
   async #readAll(): Promise<boolean> {
     const buffer = this.#buffer
     const turn = this.#turn
-    const { awake } = this.#found
+    const { active: awake } = this.#found
     let isMore = false
     for (const logs of this.#turns.owners(awake)) {
       let left = chunksAtOnce
@@ -318,7 +318,7 @@ export class LogFollower {
     const now = performance.now()
     if (now - this.#flushedMs < pollMs) return
     this.#flushedMs = now
-    for (const log of this.#found.awake) log.flush(false)
+    for (const log of this.#found.active) log.flush(false)
   }
 
   #commitInTime(): void {

@@ -35,18 +35,18 @@ export class LogPlaces {
   /** Whether a scan may wait a little longer for an owner's directory to settle. */
   mayPause(owner: string): boolean {
     const whose = sharing(owner)
-    if (!this.#pauses.fits(1) || this.#pauses.usedBy(whose) >= pauses.owner) return false
+    if (!this.#pauses.hasRoom(1) || this.#pauses.usedBy(whose) >= pauses.owner) return false
     this.#pauses.add(whose, 1)
     return true
   }
 
   hasPlace(owner: string): boolean {
-    return this.#share.fits(1) || this.#giver(owner) !== undefined
+    return this.#share.hasRoom(1) || this.#giver(owner) !== undefined
   }
 
   /** Takes a place. False if there is none. `drop` is called with the log that lost its place. */
   take(log: FollowedLog, drop: (log: FollowedLog) => void): boolean {
-    if (!this.#share.fits(1)) {
+    if (!this.#share.hasRoom(1)) {
       const giver = this.#giver(log.owner)
       if (giver === undefined) return false
       this.#taken++

@@ -123,7 +123,7 @@ export class LogPositions {
     this.#setOf.set(whose, own.add(key))
     this.#share.add(sharing(whose), bytes)
     this.#isChanged = true
-    while (!this.#share.fits(0)) this.#forgetOf(this.#share.richest()!.group)
+    while (!this.#share.hasRoom(0)) this.#forgetOf(this.#share.richest()!.group)
   }
 
   /** Frees about so many bytes of unneeded positions, the oldest first, and returns how many. */

@@ -15,7 +15,7 @@ test('a file whose file system does not answer is closed when it does, unless it
   const opened = new OpenFiles({
     most: 2,
     owners: new FileOwners(),
-    awake: new Set(),
+    active: new Set(),
     isHeld: file => held.has(file),
     warn: () => undefined,
   })

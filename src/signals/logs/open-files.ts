@@ -6,7 +6,7 @@ export interface OpenFilesOptions {
   readonly most: number
   readonly owners: FileOwners
   /** Logs being read; one whose only file is closed is removed until it grows. */
-  readonly awake: Set<FollowedLog>
+  readonly active: Set<FollowedLog>
   /** Whether closing a file may block for ever, as its file system does not respond. */
   readonly isHeld: (file: LogFile) => boolean
   /** Called the first time that there are too many. */
@@ -61,7 +61,7 @@ export class OpenFiles {
   }
 
   #makeRoom(): void {
-    const { owners, awake, warn } = this.#options
+    const { owners, active: awake, warn } = this.#options
     const chosen = this.#leastNeeded()
     if (chosen === undefined) return
     this.close(chosen)

@@ -1,7 +1,7 @@
 import type { Stats } from 'node:fs'
 import { dirname } from 'node:path'
 import { Turn } from '../../foundation/lib/turn.ts'
-import { type FoundFile, type HoldsPath, statsOf } from './file-finder.ts'
+import { type FoundFile, type IsHeldPath, statsOf } from './file-finder.ts'
 import type { LogSource } from './line-reader.ts'
 import { logOwner } from './log-owner.ts'
 import type { LogPositions } from './log-positions.ts'
@@ -11,7 +11,7 @@ import type { SourceFiles } from './source-files.ts'
 export interface RotatedLeftoversOptions {
   readonly positions: LogPositions
   readonly sourceFiles: SourceFiles
-  readonly isHeld: HoldsPath
+  readonly isHeld: IsHeldPath
 }
 
 /** The last file at the path of a log. */

@@ -3,9 +3,9 @@
 import type { Stats } from 'node:fs'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { realPath } from '../../foundation/lib/if-there.ts'
+import { realPath } from '../../foundation/lib/optional-files.ts'
 import type { Turn } from '../../foundation/lib/turn.ts'
-import { type HoldsPath, statsOf } from './file-finder.ts'
+import { type IsHeldPath, statsOf } from './file-finder.ts'
 import { type Fingerprint, type LineBuffer, LogFile } from './log-file.ts'
 import type { LogPositions, Position } from './log-positions.ts'
 import { byAge, type Sibling, siblings, tickMs } from './rotation.ts'
@@ -45,7 +45,7 @@ export interface RotationQuery {
   isFollowed(stats: Stats): boolean
   /** Whether a path is that of another log. */
   isLog(path: string): boolean
-  readonly isHeld: HoldsPath
+  readonly isHeld: IsHeldPath
   /** Whether there is time for one more scan. */
   mayLookAgain(): boolean
 }

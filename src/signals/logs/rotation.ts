@@ -3,9 +3,9 @@
 import type { Stats } from 'node:fs'
 import { opendir } from 'node:fs/promises'
 import { basename, dirname, extname } from 'node:path'
-import { realPath } from '../../foundation/lib/if-there.ts'
+import { realPath } from '../../foundation/lib/optional-files.ts'
 import type { Turn } from '../../foundation/lib/turn.ts'
-import { type HoldsPath, statsOf } from './file-finder.ts'
+import { type IsHeldPath, statsOf } from './file-finder.ts'
 
 /** Step of the clock of a file system, in milliseconds: a file may appear older by one step. */
 export const tickMs = 20
@@ -40,7 +40,7 @@ export function isCompressed(path: string): boolean {
 export async function siblings(
   path: string,
   turn: Turn,
-  isHeld: HoldsPath,
+  isHeld: IsHeldPath,
   isMeant: (stats: Stats) => boolean = () => true,
 ): Promise<Sibling[]> {
   const real = realPath(path, path)

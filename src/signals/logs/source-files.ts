@@ -1,10 +1,10 @@
-import { FileFinder, type FoundFile, type HoldsPath } from './file-finder.ts'
+import { FileFinder, type FoundFile, type IsHeldPath } from './file-finder.ts'
 import type { FollowedLog } from './followed-log.ts'
 import type { LogSource } from './line-reader.ts'
 import type { LogWarnings } from './log-warnings.ts'
 
 /** Files and directories left out by scans for lack of room, as far as known. */
-export interface LeftOut {
+export interface OmittedFiles {
   readonly files: number
   /** Directories read in part, or not at all. */
   readonly directories: number
@@ -16,7 +16,7 @@ export interface SourceFilesOptions {
   readonly sources: readonly LogSource[]
   readonly maxFiles: number
   readonly maxNames: number
-  readonly isHeld: HoldsPath
+  readonly isHeld: IsHeldPath
   readonly warnings: LogWarnings
 }
 
@@ -26,7 +26,7 @@ export class SourceFiles {
   patterns: ReadonlySet<string> = new Set()
   /** All patterns of the scan before it. */
   patternsBefore: ReadonlySet<string> = new Set()
-  leftOut: LeftOut = { files: 0, directories: 0 }
+  leftOut: OmittedFiles = { files: 0, directories: 0 }
   /**
    * CPU time of a scan, in milliseconds, averaged over the last few, so that one long scan does not delay the next for
    * long.

@@ -167,7 +167,7 @@ export class FrameNames {
         runtime_processes: this.#runtimes.losses,
       },
       named,
-      met,
+      seen: met,
       cacheHits: builder.cacheHits,
       unread: { ...processAsker.lost },
       undecoded: { ...builder.decoder.undecoded },
@@ -225,7 +225,7 @@ export class FrameNames {
       frames = { byPlace: new Map(), byStart: new Map() }
       this.#files.set(file.id, frames)
     }
-    this.#builder.met(file.id, pid)
+    this.#builder.markUsed(file.id, pid)
     const known = frames.byPlace.get(offset)
     if (known !== undefined) return known
     const symbols = this.#builder.symbolsOf(file.id, pid, () => this.room.ownerOf(pid))

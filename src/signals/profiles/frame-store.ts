@@ -36,7 +36,7 @@ class Generation {
     return this.user.size + this.kernel.size
   }
 
-  holds(times: number): boolean {
+  hasRoom(times: number): boolean {
     return this.stacks > times * maxStacks || this.bytes > times * maxBytes
   }
 
@@ -93,12 +93,12 @@ export class FrameStore {
 
   /** There are so many that all should be forgotten. */
   get full(): boolean {
-    return this.#isShort || this.#now.holds(1)
+    return this.#isShort || this.#now.hasRoom(1)
   }
 
   /** There are so many that no more are to be named. */
   get overfull(): boolean {
-    return this.#now.holds(mostOver)
+    return this.#now.hasRoom(mostOver)
   }
 
   /** Those of an epoch that nobody asks for any more are left out. */

@@ -54,8 +54,8 @@ test('a file is opened through its process, and told to the kernel when its tabl
   const { files, told, read } = open()
   const mapping = readMappings('/proc', process.pid).find(({ path }) => path === process.execPath)!
   const met = unknown(mapping)
-  files.meet(met)
-  files.meet(met)
+  files.addUnknown(met)
+  files.addUnknown(met)
   assert.equal(read.length, 1)
   const { file, fd } = read[0]!
   assert.equal(file.path, process.execPath)
@@ -73,9 +73,9 @@ test('of a process that has ended nothing is kept, so that another one may tell 
 }, () => {
   const { files, read } = open()
   const mapping = readMappings('/proc', process.pid)[0]!
-  files.meet(unknown(mapping, 2 ** 22 + 1))
+  files.addUnknown(unknown(mapping, 2 ** 22 + 1))
   assert.deepEqual([read.length, files.gone, files.size], [0, 1, 0])
-  files.meet(unknown(mapping))
+  files.addUnknown(unknown(mapping))
   assert.equal(read.length, 1)
   closeSync(read[0]!.fd)
 })
@@ -83,7 +83,7 @@ test('of a process that has ended nothing is kept, so that another one may tell 
 test('a file that was given the inode of a deleted one is another file', { skip }, () => {
   const { files, told, read } = open()
   const met = unknown(readMappings('/proc', process.pid)[0]!)
-  for (const generation of [1, 2, 1]) files.meet({ ...met, generation })
+  for (const generation of [1, 2, 1]) files.addUnknown({ ...met, generation })
   const ids = read.map(({ file, fd }) => {
     closeSync(fd)
     files.publish(file.id, table, 0)
@@ -99,19 +99,19 @@ test('a file that makes room is told of anew when it is met again', { skip }, ()
   const found = [...new Map(mappings.map(each => [each.file, each])).values()].slice(0, 2)
   const large = { ...table, rows: new Uint32Array(6).fill(0x100000) }
   for (const mapping of found) {
-    files.meet(unknown(mapping))
+    files.addUnknown(unknown(mapping))
     const { file, fd } = read.at(-1)!
     closeSync(fd)
     files.publish(file.id, large, 0)
   }
   for (let tick = 0; tick < 4; tick++) arena.age()
-  files.meet({ ...unknown(found[0]!), inode: 77 })
+  files.addUnknown({ ...unknown(found[0]!), inode: 77 })
   closeSync(read.at(-1)!.fd)
   files.publish(read.at(-1)!.file.id, large, 0)
   const first = unknown(found[0]!)
   assert.ok(told.includes(`unpublish 1:${first.inode}:0`), told.join(', '))
   assert.ok(told.includes('forget stacks') && told.includes('forget 1'))
-  files.meet(first)
+  files.addUnknown(first)
   assert.equal(read.at(-1)!.file.path, found[0]!.path)
   closeSync(read.at(-1)!.fd)
 })
@@ -119,7 +119,7 @@ test('a file that makes room is told of anew when it is met again', { skip }, ()
 test('when all is forgotten nothing is left in the kernel', { skip }, () => {
   const { files, told, read, arena } = open()
   const met = unknown(readMappings('/proc', process.pid)[0]!)
-  files.meet(met)
+  files.addUnknown(met)
   closeSync(read[0]!.fd)
   files.publish(read[0]!.file.id, table, 0)
   files.clear()
@@ -129,19 +129,19 @@ test('when all is forgotten nothing is left in the kernel', { skip }, () => {
 
 test('when all ids are given, files that are not met any more give theirs back', { skip }, () => {
   const { files, read, told, arena } = open(4096)
-  files.meetVdso()
+  files.addVdso()
   files.publish(read[0]!.file.id, table, 0)
   const mapping = unknown(readMappings('/proc', process.pid)[0]!)
   for (let inode = 1; inode <= 4094; inode++) {
-    files.meet({ ...mapping, inode })
+    files.addUnknown({ ...mapping, inode })
     files.publish(read.at(-1)!.file.id, undefined, 0)
     closeSync(read.at(-1)!.fd)
   }
-  files.meet({ ...mapping, inode: 5000 })
+  files.addUnknown({ ...mapping, inode: 5000 })
   assert.equal(read.length, 4095)
   for (let tick = 0; tick < 4; tick++) files.age()
   assert.ok(arena.idle().length > 4000)
-  files.meet({ ...mapping, inode: 5000 })
+  files.addUnknown({ ...mapping, inode: 5000 })
   assert.equal(read.length, 4096)
   closeSync(read.at(-1)!.fd)
   closeSync(read[0]!.fd)
@@ -155,7 +155,7 @@ test('a file that everybody is refused is taken for one without a table, and tri
   const met = { ...unknown(readMappings('/proc', process.pid)[0]!), pid: 1 }
   process.seteuid!(65534)
   try {
-    for (let i = 0; i < 40; i++) files.meet(met)
+    for (let i = 0; i < 40; i++) files.addUnknown(met)
   } finally {
     process.seteuid!(0)
   }
@@ -175,7 +175,7 @@ test('what is known of files is counted, and those that are not met any more are
 }, () => {
   const { files, told } = open()
   const mappings = readMappings('/proc', process.pid).filter(({ path }) => path === process.execPath)
-  files.meet(unknown(mappings[0]!))
+  files.addUnknown(unknown(mappings[0]!))
   const { bytes } = files
   assert.ok(files.size === 1 && bytes > 0)
   files.publish(1, table, 0)

@@ -101,7 +101,7 @@ export class MappedFiles {
   }
 
   /** The kernel side met code of a file that has no table. */
-  meet(file: UnknownFile): void {
+  addUnknown(file: UnknownFile): void {
     const key = keyOf(file)
     if (this.#ids.has(key) || !this.#makeRoom()) return // its table is being made, or there are too many
     // Links in map_files wait for the lock of its memory. It is met again.
@@ -142,7 +142,7 @@ export class MappedFiles {
   }
 
   /** The kernel's code in all processes, the same in each: it is read where this one has it. */
-  meetVdso(): void {
+  addVdso(): void {
     let range: ReturnType<typeof vdsoRange>
     let fd: number
     try {

@@ -94,7 +94,7 @@ export interface WorkerState {
   readonly shares: Readonly<Record<'perf_maps' | 'symbols' | 'runtime_processes', ShareLosses>>
   /** Frames of user space that have a name, and all of them, counted when they were first met. */
   readonly named: number
-  readonly met: number
+  readonly seen: number
   readonly cacheHits: number
   /** Questions to processes that kept their memory to themselves, and that were not asked, by why. */
   readonly unread: Readonly<Record<'late' | 'refused' | 'busy' | 'unavailable', number>>

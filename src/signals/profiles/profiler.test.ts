@@ -60,7 +60,7 @@ function spin(): number {
 }
 
 const never = new AbortController().signal
-const all = { kind: 'cpu', wanted: () => true } as const
+const all = { kind: 'cpu', matches: () => true } as const
 
 test('values are the CPU time, and the end ends recordings with what they have', {
   skip: withoutBpf,

@@ -33,7 +33,7 @@ export interface ProfilerOptions {
 /** A recording that somebody asked for. */
 export interface Recording {
   /** Whether samples of this process belong to it. */
-  readonly wanted: (pid: number, group: Resource) => boolean
+  readonly matches: (pid: number, group: Resource) => boolean
   readonly kind: SampleKind
 }
 
@@ -117,7 +117,7 @@ export class Profiler {
         kernelStack: (hash, addresses) => {
           if (!this.frames.hasKernel(hash)) this.#kernelStacks.push({ hash, addresses })
         },
-        unknownFile: file => this.files.meet(file),
+        unknownFile: file => this.files.addUnknown(file),
         unknownRuntime: runtime => this.worker.send({ kind: 'runtime', runtime }),
       })
     } catch (error) {
@@ -131,7 +131,7 @@ export class Profiler {
       read: (file, fd) => this.worker.sendFile(file, fd),
       forget: id => this.worker.send({ kind: 'forget', id }),
     })
-    this.files.meetVdso()
+    this.files.addVdso()
     this.#drainTimer = setInterval(() => {
       this.worker.watch()
       this.#guard(() => {
@@ -370,7 +370,7 @@ export class Profiler {
     const group = this.#options.group(count.pid, count.comm, count.userHash === 0)
     if (group === undefined) return
     if (this.#wants(count.kind)) this.#totals.add(group, count)
-    for (const [{ wanted, kind }, totals] of this.#recordings)
+    for (const [{ matches: wanted, kind }, totals] of this.#recordings)
       if (kind === count.kind && wanted(count.pid, group)) totals.add(group, count)
   }
 
@@ -481,7 +481,7 @@ export class Profiler {
   #begin(): void {
     this.#guard(() => {
       this.files.clear()
-      this.files.meetVdso()
+      this.files.addVdso()
       this.#sampler.forgetRuntimes()
       this.#clear()
     })

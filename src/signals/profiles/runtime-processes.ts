@@ -84,7 +84,7 @@ export class RuntimeProcesses {
 
   /** Who has most gives up names, then processes, those first that were attached first. */
   #shrink(used: number): void {
-    while (!this.#share.fits(0)) {
+    while (!this.#share.hasRoom(0)) {
       const from = this.#share.richest()
       const named = this.#first(from, ({ bytes }) => bytes > leastBytes)
       if (named !== undefined) {

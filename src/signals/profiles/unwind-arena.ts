@@ -29,7 +29,7 @@ interface Held {
   readonly pages: Range
   readonly owner: Owner
   /** Tick at which its code was last met. */
-  metAt: number
+  seenAt: number
 }
 
 /** Each has its own number from the start, 0 and 1. */
@@ -110,7 +110,7 @@ export class UnwindArena {
     this.drop(id)
     const held = table && this.#allocate(table, owner, unpublish)
     if (table === undefined || held === undefined) {
-      this.#held.set(id, { ...empty, metAt: this.#tick })
+      this.#held.set(id, { ...empty, seenAt: this.#tick })
       this.#write(id, empty, runtime)
       if (table !== undefined) this.refused++
       return table === undefined
@@ -152,13 +152,13 @@ export class UnwindArena {
   idle(): number[] {
     this.#look()
     return [...this.#held]
-      .filter(([id, { metAt }]) => this.#tick - metAt >= idleTicks && !this.#pinned.has(id))
-      .sort(([, a], [, b]) => a.metAt - b.metAt)
+      .filter(([id, { seenAt }]) => this.#tick - seenAt >= idleTicks && !this.#pinned.has(id))
+      .sort(([, a], [, b]) => a.seenAt - b.seenAt)
       .map(([id]) => id)
   }
 
   #look(): void {
-    for (const [id, held] of this.#held) if (this.#met(id)) held.metAt = this.#tick
+    for (const [id, held] of this.#held) if (this.#met(id)) held.seenAt = this.#tick
   }
 
   #met(id: number): boolean {
@@ -198,12 +198,12 @@ export class UnwindArena {
 
   #oldestOf(owner: Owner): number | undefined {
     let oldest: number | undefined
-    let metAt = Number.POSITIVE_INFINITY
+    let seenAt = Number.POSITIVE_INFINITY
     for (const [id, held] of this.#held) {
-      if (held.rows.length === 0 || held.metAt >= metAt) continue
+      if (held.rows.length === 0 || held.seenAt >= seenAt) continue
       if (this.#pinned.has(id) || !isSameOwner(held.owner, owner)) continue
       oldest = id
-      metAt = held.metAt
+      seenAt = held.seenAt
     }
     return oldest
   }
@@ -212,7 +212,7 @@ export class UnwindArena {
     const forRows = this.#freeRows.take(rows)
     if (forRows === undefined) return undefined
     const forPages = this.#freePages.take(pages)
-    if (forPages !== undefined) return { rows: forRows, pages: forPages, owner, metAt: this.#tick }
+    if (forPages !== undefined) return { rows: forRows, pages: forPages, owner, seenAt: this.#tick }
     this.#freeRows.give(forRows)
     return undefined
   }
@@ -257,7 +257,7 @@ export class UnwindArena {
 /** The kernel's own code, which is pinned. */
 const nobody: Owner = { group: '', user: '' }
 const nothing: Range = { at: 0, length: 0 }
-const empty: Held = { rows: nothing, pages: nothing, owner: nobody, metAt: 0 }
+const empty: Held = { rows: nothing, pages: nothing, owner: nobody, seenAt: 0 }
 
 /** Free places of an array, in order; the first that is large enough is taken. */
 class Room {

@@ -127,7 +127,7 @@ test('a program that was copied over is told as replaced', { skip }, async () =>
   copyFileSync('/bin/sleep', path)
   const before = await run(path)
   add(builder, fileOf(1, before.pid, before.mapping))
-  builder.met(1, before.pid)
+  builder.markUsed(1, before.pid)
   assert.deepEqual(builder.replaced(), [])
   const ended = new Promise(resolve => children[0]!.once('exit', resolve))
   children[0]!.kill('SIGKILL')
@@ -135,7 +135,7 @@ test('a program that was copied over is told as replaced', { skip }, async () =>
   copyFileSync('/usr/bin/tail', path) // the same inode
   const child = spawn(path, ['-f', '/dev/null'], { stdio: 'ignore' })
   children.push(child)
-  builder.met(1, child.pid!)
+  builder.markUsed(1, child.pid!)
   assert.deepEqual(builder.replaced(), [1])
   assert.deepEqual(builder.replaced(), [])
 })

@@ -88,7 +88,7 @@ export class UnwindTableBuilder {
   }
 
   /** A process runs code of the file now. */
-  met(id: number, pid: number): void {
+  markUsed(id: number, pid: number): void {
     if (this.#files.has(id)) this.#metBy.set(id, pid)
   }
 

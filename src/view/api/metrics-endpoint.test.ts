@@ -189,7 +189,7 @@ test('who asks for the same at once is answered by one reading', async t => {
     text('/metrics', { 'Accept-Encoding': 'gzip' }),
   ]
   const other = text('/metrics?collect[]=cpu')
-  await until('all are under way', 20_000, () => endpoint.stats().underWay === 4)
+  await until('all are under way', 20_000, () => endpoint.stats().inFlight === 4)
   assert.equal(source.scrapes.length, 2)
   source.release()
   assert.equal(new Set((await Promise.all(same)).slice(0, 2)).size, 1)
@@ -197,14 +197,14 @@ test('who asks for the same at once is answered by one reading', async t => {
   source.holds = false
   await text('/metrics')
   assert.equal(source.scrapes.length, 3)
-  assert.deepEqual(endpoint.stats(), { answered: { 200: 5, 500: 0, 503: 0 }, underWay: 0 })
+  assert.deepEqual(endpoint.stats(), { answered: { 200: 5, 500: 0, 503: 0 }, inFlight: 0 })
 })
 
 test('more scrapes than may be at once are sent away', async t => {
   const { source, text, endpoint, port } = await start(t, { maxRequests: 2 })
   source.holds = true
   const two = [text('/metrics'), text('/metrics')]
-  await until('two are under way', 20_000, () => endpoint.stats().underWay === 2)
+  await until('two are under way', 20_000, () => endpoint.stats().inFlight === 2)
   const third = await call(port, '/metrics')
   assert.deepEqual(
     [third.status, third.body.toString()],
@@ -217,7 +217,7 @@ test('more scrapes than may be at once are sent away', async t => {
   const without = await start(t, { maxRequests: 0 })
   without.source.holds = true
   const many = Array.from({ length: 70 }, () => call(without.port, '/metrics', { method: 'POST' }))
-  await until('all are under way', 20_000, () => without.endpoint.stats().underWay === 70)
+  await until('all are under way', 20_000, () => without.endpoint.stats().inFlight === 70)
   without.source.release()
   for (const { status } of await Promise.all(many)) assert.equal(status, 200)
 })
@@ -240,9 +240,9 @@ test('nobody waits longer for a reading that others began than they said', async
   const { source, text, endpoint } = await start(t)
   source.holds = true
   const patient = text('/metrics')
-  await until('one is under way', 20_000, () => endpoint.stats().underWay === 1)
+  await until('one is under way', 20_000, () => endpoint.stats().inFlight === 1)
   const hasty = text('/metrics', { 'X-Prometheus-Scrape-Timeout-Seconds': '2' })
-  await until('two are under way', 20_000, () => endpoint.stats().underWay === 2)
+  await until('two are under way', 20_000, () => endpoint.stats().inFlight === 2)
   assert.deepEqual(
     source.scrapes.map(({ withinMs }) => withinMs),
     [10_000, 1500],
@@ -255,13 +255,13 @@ test('a client that goes costs no page, and is no failure', async t => {
   const { source, port, endpoint } = await start(t)
   source.holds = true
   const socket = connect(port, '127.0.0.1', () => socket.write('GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n'))
-  await until('it is under way', 20_000, () => endpoint.stats().underWay === 1)
+  await until('it is under way', 20_000, () => endpoint.stats().inFlight === 1)
   socket.destroy()
   await new Promise(resolve => socket.once('close', resolve))
   // Its end has come over the same event loop before this answer.
   assert.equal((await call(port, '/')).status, 200)
   source.release()
-  await until('it is over', 20_000, () => endpoint.stats().underWay === 0)
+  await until('it is over', 20_000, () => endpoint.stats().inFlight === 0)
   assert.deepEqual(endpoint.stats().answered, { 200: 0, 500: 0, 503: 0 })
 })
 

@@ -80,7 +80,7 @@ export interface EndpointNames {
 /** Scrapes since the start, by status, and now. */
 export interface ScrapeStats {
   readonly answered: Readonly<Record<200 | 500 | 503, number>>
-  readonly underWay: number
+  readonly inFlight: number
 }
 
 /**
@@ -176,7 +176,7 @@ export class MetricsEndpoint {
   }
 
   stats(): ScrapeStats {
-    return { answered: this.#answered, underWay: this.#underWay }
+    return { answered: this.#answered, inFlight: this.#underWay }
   }
 
   #routes(): Route[] {

@@ -99,7 +99,7 @@ export function findTraces(store: SpanStore, search: TraceSearch): FoundTraces {
   const chosen: number[] = []
   // By and large the newest first, as the table is filled.
   for (let trace = 0; trace < table.traces && !matches.isLate; trace++)
-    if (matches.fits(trace) && (search.text === '' || matches.holdsText(trace))) chosen.push(trace)
+    if (matches.matches(trace) && (search.text === '' || matches.matchesText(trace))) chosen.push(trace)
   const first = firstOf(chosen, search.limit, rankOf(table, search.sort))
   return {
     traces: first.map(trace => described(store, table, trace)),
@@ -219,7 +219,7 @@ class Matches {
   }
 
   /** All but the text. */
-  fits(trace: number): boolean {
+  matches(trace: number): boolean {
     const { service, errors, minMs, maxMs, sinceMs, untilMs } = this.#search
     const table = this.#table
     const ageMs = this.#store.nowMs - table.startUs[trace]! / 1000
@@ -233,7 +233,7 @@ class Matches {
     return this.#lateMs !== Number.POSITIVE_INFINITY && performance.now() > this.#lateMs
   }
 
-  holdsText(trace: number): boolean {
+  matchesText(trace: number): boolean {
     const table = this.#table
     if (this.#lateMs === Number.POSITIVE_INFINITY) this.#lateMs = performance.now() + mostSearchMs
     for (let i = table.first[trace]!; i >= 0 && !this.isLate; i = table.next[i]!) {

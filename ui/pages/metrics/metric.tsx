@@ -17,11 +17,11 @@ import {
   combined,
   drawnUnit,
   type Label,
+  type LineSelection,
   labelsOf,
   labelText,
   linesOf,
   type OverTime,
-  type Wanted,
 } from './over-time.ts'
 import { promql } from './promql.ts'
 
@@ -103,7 +103,7 @@ function Known({ known, section }: { readonly known: OverTime; readonly section:
 }
 
 /** The selection in the URL, as far as it matches these series. */
-function wantedOf(labels: readonly Label[]): Wanted {
+function wantedOf(labels: readonly Label[]): LineSelection {
   const split = parameter('split')
   const text = parameter('only')
   const at = text.indexOf('=')
@@ -121,7 +121,7 @@ function Choices({
   sums,
 }: {
   readonly labels: readonly Label[]
-  readonly wanted: Wanted
+  readonly wanted: LineSelection
   readonly sums: boolean
 }) {
   if (labels.length === 0) return null
@@ -165,7 +165,7 @@ function Lines({
   sums,
 }: {
   readonly known: OverTime
-  readonly wanted: Wanted
+  readonly wanted: LineSelection
   readonly sums: boolean
 }) {
   const { start, times } = known
@@ -207,7 +207,7 @@ interface SeriesRow {
   readonly now: number | null
 }
 
-function Series({ known, wanted: { only } }: { readonly known: OverTime; readonly wanted: Wanted }) {
+function Series({ known, wanted: { only } }: { readonly known: OverTime; readonly wanted: LineSelection }) {
   const { start, values, times } = known
   const unit = drawnUnit(start)
   const rows = start.series

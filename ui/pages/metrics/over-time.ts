@@ -60,7 +60,7 @@ export interface Line {
   readonly members: readonly number[]
 }
 
-export interface Wanted {
+export interface LineSelection {
   /** One line by value of this label; '': one by series. */
   readonly split: string
   /** Only series with this label; undefined: all. */
@@ -68,7 +68,7 @@ export interface Wanted {
 }
 
 /** The lines of a chart: the largest last values first. */
-export function linesOf(known: OverTime, { split, only }: Wanted, sums: boolean): Line[] {
+export function linesOf(known: OverTime, { split, only }: LineSelection, sums: boolean): Line[] {
   const { start } = known
   const differ = labelsOf(start).map(({ name }) => name)
   const groups = new Map<string, number[]>()

@@ -178,7 +178,7 @@ function Stacks({ flame, title, baseFactor, fileName, recording }: FlameProps & 
             changes={compared}
             matches={matches?.nodes}
             label={label}
-            told={told}
+            describe={told}
             chosen={chosen}
             hovered={hovered}
             onZoom={zoomTo}

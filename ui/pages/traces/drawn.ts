@@ -23,7 +23,7 @@ export function drawnOf(trace: TraceDocument): Drawn {
 }
 
 /** `32 ms in GET /cart of checkout, without a call`. */
-export function gapWords({ spans }: Tree, { span, from, to }: Stretch): string {
+export function gapText({ spans }: Tree, { span, from, to }: Stretch): string {
   const long = duration(to - from)
   const inside = spans[span]
   return inside === undefined
@@ -45,7 +45,7 @@ export function subjectOf({ name, attributes }: Span): string {
 const subjects = ['url.path', 'url.full', 'db.query.text', 'messaging.destination.name', 'dns.question.name']
 
 /** Remarks on the position of a span, in words. */
-export function oddityWords(tree: Tree, i: number): string {
+export function oddityText(tree: Tree, i: number): string {
   const span = tree.spans[i]!
   switch (tree.oddity[i]) {
     case 'lost':

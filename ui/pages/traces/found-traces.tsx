@@ -4,7 +4,7 @@ import type { TracesLine } from '../../../src/view/api/ui/documents.ts'
 import { apiUrl } from '../../lib/api.ts'
 import { duration, time, whole } from '../../lib/format.ts'
 import { windowSeconds } from '../../lib/host.ts'
-import { useKept } from '../../lib/kept.ts'
+import { useLastValue } from '../../lib/last-value.ts'
 import { useDocument, useLive } from '../../lib/live.ts'
 import { agentNow } from '../../lib/now.ts'
 import { parameter, setParameters } from '../../lib/route.ts'
@@ -61,7 +61,7 @@ export function FoundTraces() {
     min_ms: Math.floor(number('min_ms')) || '',
     max_ms: Math.ceil(number('max_ms')) || '',
   }
-  const live = useKept(
+  const live = useLastValue(
     useLive<TracesLine>(apiUrl('traces', { ...question, since_ms: windowSeconds.value * 1000 })),
   )
   const past = useDocument<TracesLine>(choice && apiUrl('traces', { ...question, ...reachOf(choice) }))

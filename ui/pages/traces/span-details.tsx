@@ -4,7 +4,7 @@ import { duration, exactTime } from '../../lib/format.ts'
 import { hrefOf } from '../../lib/route.ts'
 import { Copy } from '../../parts/copy.tsx'
 import { Pill, ServiceLink } from '../../parts/small.tsx'
-import { type Drawn, oddityWords } from './drawn.ts'
+import { type Drawn, oddityText } from './drawn.ts'
 import { selfMs } from './waterfall.ts'
 
 /** Logs are shown from this long before to this long after the span. */
@@ -22,7 +22,7 @@ export function SpanDetails({
   const span = tree.spans[at]!
   const parent = tree.parent[at]!
   const beganMs = trace.start_ms + span.start_ms
-  const odd = oddityWords(tree, at)
+  const odd = oddityText(tree, at)
   const interval = {
     from: Math.floor(beganMs - aroundMs),
     to: Math.ceil(beganMs + span.duration_ms + aroundMs),

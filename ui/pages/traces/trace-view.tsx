@@ -13,7 +13,7 @@ import { Figure } from '../../parts/figure.tsx'
 import { Head, Pill } from '../../parts/small.tsx'
 import { Empty, Reading } from '../../parts/state.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
-import { type Drawn, drawnOf, gapWords } from './drawn.ts'
+import { type Drawn, drawnOf, gapText } from './drawn.ts'
 import { SpanDetails } from './span-details.tsx'
 import { WaterfallRows } from './waterfall-rows.tsx'
 
@@ -105,7 +105,7 @@ function Facts({ drawn: { trace, tree, gaps } }: { readonly drawn: Drawn }) {
         {gaps.length > 0 ? (
           <>
             <dt>Gaps</dt>
-            <dd>{gaps.map(gap => gapWords(tree, gap)).join('; ')}</dd>
+            <dd>{gaps.map(gap => gapText(tree, gap)).join('; ')}</dd>
           </>
         ) : null}
       </dl>

@@ -4,7 +4,7 @@ import { useSignal } from '@preact/signals'
 import { useEffect, useId, useMemo, useRef } from 'preact/hooks'
 import { nameColour } from '../../lib/colour.ts'
 import { duration } from '../../lib/format.ts'
-import { type Drawn, gapWords, oddityWords, subjectOf } from './drawn.ts'
+import { type Drawn, gapText, oddityText, subjectOf } from './drawn.ts'
 import { rowsOf, type Stretch } from './waterfall.ts'
 
 const rowPx = 26
@@ -203,7 +203,7 @@ function Row({ id, drawn, at, row, rows, chosen, closed, path, gaps, onChoose, o
     left: `${Math.max(0, Math.min(100, share(from)))}%`,
     width: `${Math.max(0, Math.min(100, share(to - from)))}%`,
   })
-  const odd = oddityWords(tree, at)
+  const odd = oddityText(tree, at)
   const subject = subjectOf(span)
   const colour = nameColour(span.service)
   const startsAt = share(span.start_ms)
@@ -271,7 +271,7 @@ function Row({ id, drawn, at, row, rows, chosen, closed, path, gaps, onChoose, o
             class="span-gap"
             aria-hidden="true"
             style={place(gap.from, gap.to)}
-            title={gapWords(tree, gap)}
+            title={gapText(tree, gap)}
           >
             {duration(gap.to - gap.from)}
           </span>

@@ -11,7 +11,7 @@ import {
   type RuntimeSourceOptions,
   type RuntimeState,
 } from '../_runtime-source.ts'
-import { isSocketThere } from '../_socket.ts'
+import { socketExists } from '../_socket.ts'
 import { ContainerdSession } from './containerd-session.ts'
 
 export interface ContainerdSourceOptions extends RuntimeSourceOptions {
@@ -90,7 +90,7 @@ export class ContainerdSource {
 }
 
 function findSocket(path: string, isMeant: boolean): FoundPlaces<Place> {
-  if (isSocketThere(path)) return { places: [{ name: path, isMeant }], reason: '', hint: '' }
+  if (socketExists(path)) return { places: [{ name: path, isMeant }], reason: '', hint: '' }
   return {
     places: [],
     reason: isMeant ? `socket ${path} not found` : noSocket,

@@ -10,8 +10,8 @@ import fc from 'fast-check'
 import { answer, FakeContainerd, framed, listed, refuse } from '../../../../test/helpers/fake-containerd.ts'
 import { pause, until } from '../../../../test/helpers/program.ts'
 import { message } from '../../../../test/helpers/protobuf-message.ts'
+import { ReportedContainers } from '../../../../test/helpers/reported-containers.ts'
 import { soak } from '../../../../test/helpers/soak.ts'
-import { ToldContainers } from '../../../../test/helpers/told-containers.ts'
 import { createLogger } from '../../../foundation/lib/logger.ts'
 import { ContainerdSource, type ContainerdSourceOptions } from './containerd-source.ts'
 import {
@@ -28,7 +28,7 @@ const idOf = (number: number) => number.toString(16).padStart(64, '0')
 const head = { ':status': 200, 'content-type': 'application/grpc' }
 
 function follow(t: TestContext, options: Partial<ContainerdSourceOptions>) {
-  const told = new ToldContainers()
+  const told = new ReportedContainers()
   const logged: string[] = []
   const log = createLogger({ level: 'warn', format: 'text', write: line => logged.push(line) })
   const source = new ContainerdSource({ socketPath: '', isBeside: () => false, sink: told, log, ...options })
@@ -152,15 +152,15 @@ test('all namespaces are followed but those of Docker, and only numbers that a c
       { id: idOf(4), namespace: 'in\r\nvalid' },
     ]
   })
-  await until('one is told', 20_000, () => told.there.has(idOf(1)))
-  daemon.tell('/containers/create', 'moby', idOf(2))
-  daemon.tell('/tasks/start', 'plugins.moby', idOf(3))
-  daemon.tell('/tasks/start', 'default', 'redis')
-  daemon.tell('/tasks/start', '', idOf(5))
+  await until('one is told', 20_000, () => told.present.has(idOf(1)))
+  daemon.emit('/containers/create', 'moby', idOf(2))
+  daemon.emit('/tasks/start', 'plugins.moby', idOf(3))
+  daemon.emit('/tasks/start', 'default', 'redis')
+  daemon.emit('/tasks/start', '', idOf(5))
   daemon.containers.push({ id: idOf(6), namespace: 'shop', labels: { 'nerdctl/name': 'cart' } })
-  daemon.tell('/containers/create', 'shop', idOf(6))
-  await until('the other is told', 20_000, () => told.there.has(idOf(6)))
-  assert.deepEqual([...told.there.keys()], [idOf(1), idOf(6)])
+  daemon.emit('/containers/create', 'shop', idOf(6))
+  await until('the other is told', 20_000, () => told.present.has(idOf(6)))
+  assert.deepEqual([...told.present.keys()], [idOf(1), idOf(6)])
   assert.equal(source.state.containers, 2)
 })
 
@@ -168,16 +168,16 @@ test('one that ended within a container is no news, and its removal is', async t
   const { daemon, told } = await scene(t, daemon => {
     daemon.containers = [{ id: idOf(1), namespace: 'default' }]
   })
-  await until('it is told', 20_000, () => told.there.size === 1)
+  await until('it is told', 20_000, () => told.present.size === 1)
   const asked = () => daemon.calls.filter(call => call === 'container').length
   const before = asked()
-  for (let i = 0; i < 100; i++) daemon.tell('/tasks/exit', 'default', idOf(1), `probe-${i}`)
-  daemon.tell('/tasks/oom', 'default', idOf(1))
-  daemon.tell('/tasks/exit', 'default', idOf(1), idOf(1))
+  for (let i = 0; i < 100; i++) daemon.emit('/tasks/exit', 'default', idOf(1), `probe-${i}`)
+  daemon.emit('/tasks/oom', 'default', idOf(1))
+  daemon.emit('/tasks/exit', 'default', idOf(1), idOf(1))
   await until('it is asked for once', 20_000, () => asked() === before + 1)
   daemon.containers = []
-  daemon.tell('/containers/delete', 'default', idOf(1))
-  await until('it is gone', 20_000, () => told.there.size === 0)
+  daemon.emit('/containers/delete', 'default', idOf(1))
+  await until('it is gone', 20_000, () => told.present.size === 0)
   assert.equal(asked(), before + 1)
 })
 
@@ -189,16 +189,16 @@ test('a container that is too large keeps no other, and none of them goes for it
     },
     { refreshMs: 100 },
   )
-  await until('all are told', 20_000, () => told.there.size === 3)
+  await until('all are told', 20_000, () => told.present.size === 3)
   const huge = { 'x-env': 'x'.repeat(5 * 2 ** 20) }
   daemon.containers = [{ id: idOf(2), namespace: 'default', annotations: huge }, daemon.containers[2]!]
   await until('it is told', 20_000, () => source.state.reason.includes('larger than 4194304 bytes'))
   assert.deepEqual([source.state.connected, source.state.hint], [true, ''])
-  assert.equal(told.there.size, 3)
-  daemon.tell('/containers/update', 'default', idOf(2))
+  assert.equal(told.present.size, 3)
+  daemon.emit('/containers/update', 'default', idOf(2))
   await until('its answer is refused', 20_000, () => source.state.reason.startsWith('cannot read container'))
   daemon.containers = [{ id: idOf(3), namespace: 'default' }]
-  await until('the others are gone', 20_000, () => told.there.size === 1)
+  await until('the others are gone', 20_000, () => told.present.size === 1)
   await until('the reason is gone', 20_000, () => source.state.reason === '')
 })
 
@@ -250,7 +250,7 @@ test('two of them are followed side by side, and the end of one leaves the other
   const k3s = await FakeContainerd.start(join(daemon.rootfs, 'run/k3s/containerd/containerd.sock'))
   t.after(() => k3s.close())
   k3s.containers = [{ id: idOf(2), namespace: 'k8s.io' }]
-  await until('both are told', 20_000, () => told.there.size === 2)
+  await until('both are told', 20_000, () => told.present.size === 2)
   assert.equal(source.state.endpoint, `${daemon.socket}, ${k3s.socket}`)
   assert.equal(source.state.containers, 2)
   daemon.close()

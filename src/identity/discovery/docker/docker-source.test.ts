@@ -7,9 +7,9 @@ import { test } from 'node:test'
 import { makeCertificates } from '../../../../test/helpers/certificates.ts'
 import { Dockerd, withoutDocker } from '../../../../test/helpers/dockerd.ts'
 import { freePort, pause, until } from '../../../../test/helpers/program.ts'
+import { ReportedContainers } from '../../../../test/helpers/reported-containers.ts'
 import { silentLogger } from '../../../../test/helpers/silent-logger.ts'
 import { soak } from '../../../../test/helpers/soak.ts'
-import { ToldContainers } from '../../../../test/helpers/told-containers.ts'
 import type { Container } from '../../../foundation/model/entity.ts'
 import { ContainerFiles } from '../container-files/container-files.ts'
 import { DockerSource } from './docker-source.ts'
@@ -24,18 +24,18 @@ test('a Docker daemon', { skip: withoutDocker }, async t => {
     await dockerd.stop()
     certificates.remove()
   })
-  const told = new ToldContainers()
+  const told = new ReportedContainers()
   const early = await dockerd.container('early', ['--label', 'team=shop'])
   const source = new DockerSource({ endpoint: `unix://${dockerd.socket}`, sink: told, log: silentLogger })
   t.after(() => source.stop())
   source.start()
   const files = new ContainerFiles({ dockerRoot: dockerd.root })
   const becomes = (what: string, test: () => boolean) =>
-    until(() => `${what}; told: ${JSON.stringify([...told.there.values()])}`, 30_000, test)
+    until(() => `${what}; told: ${JSON.stringify([...told.present.values()])}`, 30_000, test)
 
   await t.test('tells of what was there before', async () => {
     await becomes('early is told', () => told.named('early') !== undefined)
-    const { pid, imageId, ...rest } = told.there.get(early)!
+    const { pid, imageId, ...rest } = told.present.get(early)!
     assert.ok(pid > 1)
     assert.match(imageId, /^sha256:[0-9a-f]{64}$/)
     assert.deepEqual(rest, {
@@ -50,7 +50,7 @@ test('a Docker daemon', { skip: withoutDocker }, async t => {
       podContainer: '',
       logPath: `${dockerd.root}/containers/${early}/${early}-json.log`,
     })
-    assert.deepEqual(files.find(early), told.there.get(early))
+    assert.deepEqual(files.find(early), told.present.get(early))
     await becomes('the root is known', () => source.state.rootDir !== '')
     const { version, ...state } = source.state
     assert.match(version, /^\d+\.\d+/)
@@ -69,7 +69,7 @@ test('a Docker daemon', { skip: withoutDocker }, async t => {
     const directory = mkdtempSync(join(tmpdir(), 'svc-docker-tls-'))
     t.after(() => rmSync(directory, { recursive: true }))
     const check = async (who: string, env: Record<string, string>, want: RegExp) => {
-      const far = new ToldContainers()
+      const far = new ReportedContainers()
       if (who !== '') {
         copyFileSync(file('ca.pem'), join(directory, 'ca.pem'))
         copyFileSync(file(`${who}.pem`), join(directory, 'cert.pem'))
@@ -81,12 +81,12 @@ test('a Docker daemon', { skip: withoutDocker }, async t => {
       asked.start()
       const says = () => {
         const { connected, endpoint, reason, hint } = asked.state
-        return connected && far.there.size > 0 ? `answers at ${endpoint}` : reason && `${reason}; ${hint}`
+        return connected && far.present.size > 0 ? `answers at ${endpoint}` : reason && `${reason}; ${hint}`
       }
       try {
         await until(`${who} ${JSON.stringify(env)} settles`, 30_000, () => says() !== '')
         assert.match(says(), want)
-        if (far.there.size > 0) assert.equal(far.there.get(early)!.logPath, '')
+        if (far.present.size > 0) assert.equal(far.present.get(early)!.logPath, '')
       } finally {
         asked.stop()
       }
@@ -108,18 +108,18 @@ test('a Docker daemon', { skip: withoutDocker }, async t => {
     await dockerd.docker('exec', id, 'touch', '/ill')
     await becomes('it is ill', () => told.named('web')?.health === 'unhealthy')
     await dockerd.docker('rename', 'web', 'shop')
-    await becomes('it has another name', () => told.there.get(id)?.name === 'shop')
+    await becomes('it has another name', () => told.present.get(id)?.name === 'shop')
     assert.equal(files.find(id)?.name, 'shop')
     await dockerd.docker('pause', id)
-    await becomes('it is paused', () => told.there.get(id)?.state === 'paused')
+    await becomes('it is paused', () => told.present.get(id)?.state === 'paused')
     assert.equal(files.find(id)?.state, 'paused')
     await dockerd.docker('unpause', id)
     await dockerd.docker('kill', id)
-    await becomes('it has ended', () => told.there.get(id)?.state === 'exited')
-    assert.equal(told.there.get(id)?.pid, 0)
+    await becomes('it has ended', () => told.present.get(id)?.state === 'exited')
+    assert.equal(told.present.get(id)?.pid, 0)
     assert.equal(files.find(id)?.state, 'exited')
     await dockerd.docker('rm', id)
-    await becomes('it is gone', () => !told.there.has(id))
+    await becomes('it is gone', () => !told.present.has(id))
     assert.equal(files.find(id), undefined)
   })
 
@@ -150,7 +150,7 @@ test('a Docker daemon', { skip: withoutDocker }, async t => {
     }
     await Promise.all(lookers)
     assert.equal(ids.size, count)
-    await becomes('all are gone', () => [...ids].every(id => told.last.has(id) && !told.there.has(id)))
+    await becomes('all are gone', () => [...ids].every(id => told.last.has(id) && !told.present.has(id)))
     for (const id of ids) {
       assert.match(told.last.get(id)?.name ?? '', /^moment-\d+$/)
       assert.match(found.get(id)?.name ?? '', /^moment-\d+$/, `${id} was found while it lived`)
@@ -165,31 +165,31 @@ test('a Docker daemon', { skip: withoutDocker }, async t => {
     await until('the loss is known', 30_000, () => !source.state.connected)
     assert.match(source.state.reason, /lost|nothing listens/)
     assert.notEqual(source.state.hint, '')
-    assert.deepEqual([...told.there.keys()].sort(), [early, doomed].sort(), 'what was known is kept')
+    assert.deepEqual([...told.present.keys()].sort(), [early, doomed].sort(), 'what was known is kept')
     await dockerd.run()
     await dockerd.docker('rm', '-f', doomed)
     const late = await dockerd.container('late')
     await becomes('late is told', () => told.named('late')?.state === 'running')
-    await becomes('doomed is gone', () => !told.there.has(doomed))
+    await becomes('doomed is gone', () => !told.present.has(doomed))
     await becomes('early ended with its daemon', () => told.named('early')?.state === 'exited')
-    assert.deepEqual([...told.there.keys()].sort(), [early, late].sort())
+    assert.deepEqual([...told.present.keys()].sort(), [early, late].sort())
     assert.deepEqual([source.state.connected, source.state.reason], [true, ''])
   })
 
   await t.test('finds out at the next connection what went away in between', async () => {
     await dockerd.docker('rm', early)
-    await becomes('early is gone', () => !told.there.has(early))
+    await becomes('early is gone', () => !told.present.has(early))
     const late = told.named('late')!.id
     source.stop()
     assert.equal(source.state.connected, false)
-    assert.equal(told.there.size, 0, 'nobody follows them any more')
+    assert.equal(told.present.size, 0, 'nobody follows them any more')
     const again = new DockerSource({ endpoint: dockerd.socket, sink: told, log: silentLogger })
     t.after(() => again.stop())
     again.start()
     await until('it is connected', 30_000, () => again.state.containers === 1)
     await dockerd.restart()
     await dockerd.docker('start', late)
-    await becomes('late runs again', () => told.there.get(late)?.state === 'running')
+    await becomes('late runs again', () => told.present.get(late)?.state === 'running')
     assert.equal(again.state.containers, 1)
   })
 })

@@ -7,9 +7,9 @@ import {
   shownDockerAddress,
 } from '../../../foundation/lib/docker-address.ts'
 import { hostPort } from '../../../foundation/lib/host-port.ts'
-import { realPath } from '../../../foundation/lib/if-there.ts'
+import { realPath } from '../../../foundation/lib/optional-files.ts'
 import type { FoundPlaces } from '../_runtime-source.ts'
-import { isSocketThere } from '../_socket.ts'
+import { socketExists } from '../_socket.ts'
 import type { EnginePlace } from './engine-client.ts'
 
 /** Sockets of Docker and Podman (dockerd(8), podman-system-service(1)), in the order of attempts. */
@@ -35,7 +35,7 @@ export function findEngines(
   for (const path of usual.map(each => join(rootfs, each))) {
     // `/var/run` is a link to `/run` nearly everywhere.
     const real = realPath(path, path)
-    if (!seen.has(real) && isSocketThere(path)) places.push(socket(path))
+    if (!seen.has(real) && socketExists(path)) places.push(socket(path))
     seen.add(real)
   }
   if (meant.hint !== '' || places.length > 0) return { ...meant, places }
@@ -53,7 +53,7 @@ function named(written: string, key: string, env: Environment): FoundPlaces<Engi
     return { places: [], reason: `${key} is ${shown}: ${reason}`, hint: `set ${key} to ${instead}` }
   }
   const place = { ...enginePlace(address, env), isMeant: true }
-  if (place.socketPath === '' || isSocketThere(place.socketPath))
+  if (place.socketPath === '' || socketExists(place.socketPath))
     return { places: [place], reason: '', hint: '' }
   return {
     places: [],

@@ -37,7 +37,7 @@ const maxPathChars = 4096
 const onlyContainers = encodeURIComponent(JSON.stringify({ type: ['container'] }))
 
 /** Reads runtime and version of an engine. Rejects with an `EngineError`, also if it is not an engine. */
-export async function meetEngine(client: EngineClient): Promise<Engine> {
+export async function identifyEngine(client: EngineClient): Promise<Engine> {
   const answer = parseObject(
     await client.ask({ path: '/version', maxBytes: maxAnswerBytes, timeoutMs: questionMs }),
   )
@@ -83,7 +83,7 @@ export class EngineSession implements RuntimeSession {
   /** Rejects with an `EngineError`. */
   async run(listed: (daemon: Daemon) => void): Promise<never> {
     const client = this.#client
-    const engine = await meetEngine(client)
+    const engine = await identifyEngine(client)
     this.#engine = engine
     // Before the list, so that no event is missed.
     await client.follow({

@@ -7,8 +7,8 @@ import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import fc from 'fast-check'
 import { pause, until } from '../../../../test/helpers/program.ts'
+import { ReportedContainers } from '../../../../test/helpers/reported-containers.ts'
 import { soak } from '../../../../test/helpers/soak.ts'
-import { ToldContainers } from '../../../../test/helpers/told-containers.ts'
 import { createLogger } from '../../../foundation/lib/logger.ts'
 import { dockerContainer } from '../_docker-container.ts'
 import { containerEvent } from './container-event.ts'
@@ -61,7 +61,7 @@ function json(answer: ServerResponse, value: unknown): void {
 interface Scene {
   readonly daemon: FakeDaemon
   readonly source: DockerSource
-  readonly told: ToldContainers
+  readonly told: ReportedContainers
   readonly logged: string[]
 }
 
@@ -92,7 +92,7 @@ async function scene(
 }
 
 function follow(t: TestContext, endpoint: string, options: Partial<DockerSourceOptions> = {}) {
-  const told = new ToldContainers()
+  const told = new ReportedContainers()
   const logged: string[] = []
   const log = createLogger({ level: 'warn', format: 'text', write: line => logged.push(line) })
   const source = new DockerSource({ endpoint, sink: told, log, env: {}, ...options })
@@ -200,7 +200,7 @@ test('an address that svc cannot ask is told with its name and what to write, be
     { endpoint: '', env: { DOCKER_HOST: 'ssh://root:secret@far' } },
     'run/docker.sock',
   )
-  await until('it is told', 20_000, () => told.there.size === 1)
+  await until('it is told', 20_000, () => told.present.size === 1)
   const { connected, reason, hint } = source.state
   assert.equal(connected, true)
   assert.equal(reason, 'DOCKER_HOST is ssh://[REDACTED]@far: svc does not support ssh')
@@ -241,8 +241,8 @@ test('a daemon at a port is followed, and its words about files of this host are
   const { port } = server.address() as AddressInfo
   const env = { DOCKER_HOST: `tcp://127.0.0.1:${port}` }
   const { source, told } = follow(t, '', { env, rootfs: '/nonexistent' })
-  await until('it is told', 20_000, () => told.there.size === 1)
-  assert.equal(told.there.get(idOf(1))!.logPath, '')
+  await until('it is told', 20_000, () => told.present.size === 1)
+  assert.equal(told.present.get(idOf(1))!.logPath, '')
   assert.equal(source.state.endpoint, `http://127.0.0.1:${port}`)
   assert.ok(!paths.some(path => path.endsWith('/info')))
 })
@@ -281,14 +281,14 @@ test('a daemon that comes later is found, and one that goes is found again', asy
     }
   }
   const end = await start()
-  await until('both are told', 20_000, () => told.there.size === 2)
+  await until('both are told', 20_000, () => told.present.size === 2)
   await end()
   await until('the loss is known', 20_000, () => !source.state.connected && source.state.hint !== '')
-  assert.equal(told.there.size, 2)
+  assert.equal(told.present.size, 2)
   daemon.ids = [idOf(2), idOf(3)]
   const endAgain = await start()
-  await until('the third is told', 20_000, () => told.there.has(idOf(3)))
-  assert.deepEqual([...told.there.keys()].sort(), [idOf(2), idOf(3)])
+  await until('the third is told', 20_000, () => told.present.has(idOf(3)))
+  assert.deepEqual([...told.present.keys()].sort(), [idOf(2), idOf(3)])
   assert.equal(told.times, 3, 'what did not change is not told again')
   source.stop()
   await endAgain()
@@ -310,7 +310,7 @@ test('asks for four containers at once at most, and for each once', async t => {
       if (most >= 4) for (const go of held.splice(0)) setTimeout(go, 2)
     }
   })
-  await until('all are told', 20_000, () => told.there.size === 60)
+  await until('all are told', 20_000, () => told.present.size === 60)
   assert.equal(most, 4)
   assert.equal(daemon.inspected.length, 60)
 })
@@ -319,7 +319,7 @@ test('many events of one container are one or two questions', async t => {
   const { daemon, told } = await scene(t, daemon => {
     daemon.ids = [idOf(1)]
   })
-  await until('it is told', 20_000, () => told.there.size === 1)
+  await until('it is told', 20_000, () => told.present.size === 1)
   const answers: (() => void)[] = []
   const answerNow = daemon.inspect
   daemon.inspect = (answer, id) => answers.push(() => answerNow(answer, id))
@@ -348,7 +348,7 @@ test('a container that goes while it is asked for does not come back', async t =
   await until('it was told of, by its events', 20_000, () => told.last.has(idOf(1)))
   answers[0]!()
   await pause(100)
-  assert.equal(told.there.size, 0)
+  assert.equal(told.present.size, 0)
   const { name, image, labels } = told.last.get(idOf(1))!
   assert.deepEqual(
     { name, image, labels },
@@ -363,7 +363,7 @@ test('a container that is gone when it is asked for is told of by its event', as
   await until('it is connected', 20_000, () => daemon.streams.length === 1)
   daemon.tell('start', idOf(1), { name: 'short', image: 'shop:1.2' })
   await until('it was told of', 20_000, () => told.last.get(idOf(1))?.name === 'short')
-  assert.equal(told.there.size, 0)
+  assert.equal(told.present.size, 0)
 })
 
 test('one container that cannot be read keeps no other, and is read as soon as it can be', async t => {
@@ -381,7 +381,7 @@ test('one container that cannot be read keeps no other, and is read as soon as i
     },
     { refreshMs: 100 },
   )
-  await until('the others are told', 20_000, () => told.there.size === 3)
+  await until('the others are told', 20_000, () => told.present.size === 3)
   await until('there is a reason', 20_000, () => source.state.reason !== '')
   assert.match(
     source.state.reason,
@@ -390,10 +390,10 @@ test('one container that cannot be read keeps no other, and is read as soon as i
   assert.equal(source.state.connected, true)
   ill.is = false
   // The third is still waited for.
-  await until('those that were refused are told', 20_000, () => told.there.size === 5)
+  await until('those that were refused are told', 20_000, () => told.present.size === 5)
   await until('the reason is gone', 20_000, () => source.state.reason === '')
   daemon.ids = []
-  await until('the list alone tells that all are gone', 20_000, () => told.there.size === 0)
+  await until('the list alone tells that all are gone', 20_000, () => told.present.size === 0)
 })
 
 test('a line without an end costs bounded memory, and the events after it are heard', async t => {
@@ -404,7 +404,7 @@ test('a line without an end costs bounded memory, and the events after it are he
     },
     { refreshMs: 300 },
   )
-  await until('it is told', 20_000, () => told.there.size === 1)
+  await until('it is told', 20_000, () => told.present.size === 1)
   const [stream] = daemon.streams
   const chunk = Buffer.alloc(2 ** 20, 0x61)
   const before = process.memoryUsage().arrayBuffers
@@ -418,7 +418,7 @@ test('a line without an end costs bounded memory, and the events after it are he
   stream!.write('\nnot json\n{"Type":"container"}\n[]\nnull\n{"Type":"container","Action":{},"Actor":[]}\n')
   daemon.ids = [idOf(1), idOf(2)]
   daemon.tell('create', idOf(2))
-  await until('the second is told', 20_000, () => told.there.size === 2)
+  await until('the second is told', 20_000, () => told.present.size === 2)
   await until('what was missed is asked for', 20_000, () => daemon.inspected.length >= asked + 3)
 })
 
@@ -443,7 +443,7 @@ test('after the stop nothing is asked, and nothing is left open', async t => {
   await until(
     'one is told, and one is asked for',
     20_000,
-    () => told.there.size === 1 && daemon.inspected.length === 2,
+    () => told.present.size === 1 && daemon.inspected.length === 2,
   )
   const closed = new Promise(resolve => daemon.streams[0]!.once('close', resolve))
   source.stop()

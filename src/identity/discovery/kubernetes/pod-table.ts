@@ -15,7 +15,7 @@ interface Entry {
   /** Its Deployment by the naming rule; undefined if the rule does not apply. */
   guess: Owner | undefined
   /** Pod as reported; undefined while it waits for its owners. */
-  told: Pod | undefined
+  reported: Pod | undefined
   timer: NodeJS.Timeout | undefined
 }
 
@@ -80,7 +80,7 @@ export class PodTable {
     const { room } = this.#options
     if (entry === undefined) {
       if (this.#entries.size >= maxPods || !room.take(entityBytes(pod))) return ''
-      entry = { read: pod, guess: undefined, told: undefined, timer: undefined }
+      entry = { read: pod, guess: undefined, reported: undefined, timer: undefined }
       this.#entries.set(pod.uid, entry)
     } else {
       if (isSamePod(entry.read, pod) && isSameOwners(entry.read.owners, pod.owners)) return pod.uid
@@ -101,12 +101,12 @@ export class PodTable {
     this.#options.room.give(entityBytes(entry.read))
     clearTimeout(entry.timer)
     this.#leaveWaiting(entry.read)
-    if (entry.told !== undefined) this.#options.sink.podGone(uid)
+    if (entry.reported !== undefined) this.#options.sink.podGone(uid)
   }
 
   /** Reports a pod with its known owners. */
   #complete(entry: Entry): void {
-    const { read, guess, told } = entry
+    const { read, guess, reported: told } = entry
     const [owner] = read.owners
     if (owner === undefined) {
       this.#tell(entry, read.owners)
@@ -128,10 +128,10 @@ export class PodTable {
   #tell(entry: Entry, owners: readonly Owner[]): void {
     clearTimeout(entry.timer)
     entry.timer = undefined
-    const { read, told } = entry
+    const { read, reported: told } = entry
     if (told !== undefined && isSamePod(told, read) && isSameOwners(told.owners, owners)) return
-    entry.told = owners === read.owners ? read : { ...read, owners }
-    this.#options.sink.pod(entry.told)
+    entry.reported = owners === read.owners ? read : { ...read, owners }
+    this.#options.sink.pod(entry.reported)
   }
 
   #wait(ownerUid: string, uid: string): void {

@@ -1,4 +1,4 @@
-import { is, isBlank, isDigit, isUpper, lowered, standsAt, word } from './characters.ts'
+import { is, isBlank, isDigit, isUpper, lowered, matchesAt, word } from './characters.ts'
 import type { Detector, Find } from './detector.ts'
 import { entropy } from './entropy.ts'
 import { type SecretKind, schemeLength, secretNamed } from './secret-names.ts'
@@ -160,7 +160,7 @@ function isPassword(units: Uint8Array, start: number, end: number, closed: boole
     return false
   if (length < 4 && isNumber(units, start, end)) return false
   for (let i = 0; i < noPasswords.length; i++)
-    if (noPasswords[i]!.length === length && standsAt(units, start, noPasswords[i]!)) return false
+    if (noPasswords[i]!.length === length && matchesAt(units, start, noPasswords[i]!)) return false
   return true
 }
 
@@ -244,8 +244,8 @@ export const schemeTokens: Detector = {
   types: ['api_key'],
   triggers: 'B',
   find(units, at, find) {
-    const isBearer = standsAt(units, at, 'bearer ')
-    if (is(units[at - 1], word) || !(isBearer || standsAt(units, at, 'basic '))) return false
+    const isBearer = matchesAt(units, at, 'bearer ')
+    if (is(units[at - 1], word) || !(isBearer || matchesAt(units, at, 'basic '))) return false
     const start = at + (isBearer ? 7 : 6)
     const end = valueEnd(units, start, find)
     if (end - start < 12 || !isMixed(units, start, end) || entropy(units, start, end) < 3) return false

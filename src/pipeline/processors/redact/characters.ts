@@ -72,7 +72,7 @@ export function areFourHex(units: Uint8Array, at: number): boolean {
 }
 
 /** Whether `text` (lower case, ASCII) stands at `at`, in either case. */
-export function standsAt(units: Uint8Array, at: number, text: string): boolean {
+export function matchesAt(units: Uint8Array, at: number, text: string): boolean {
   for (let i = 0; i < text.length; i++) if (lowered(units[at + i]) !== text.charCodeAt(i)) return false
   return true
 }

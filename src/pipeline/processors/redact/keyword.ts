@@ -1,4 +1,4 @@
-import { is, isDigit, isUpper, letter, standsAt } from './characters.ts'
+import { is, isDigit, isUpper, letter, matchesAt } from './characters.ts'
 
 /** How far before a number a word may tell what it is. */
 const reach = 30
@@ -33,7 +33,7 @@ export function keywordBefore(units: Uint8Array, at: number, keywords: Keywords)
 function isOneOf(keywords: readonly Keyword[], units: Uint8Array, at: number): boolean {
   for (let k = 0; k < keywords.length; k++) {
     const { text, whole } = keywords[k]!
-    if (!standsAt(units, at, text)) continue
+    if (!matchesAt(units, at, text)) continue
     const after = units[at + text.length]!
     if (!(whole && after >= 97 && is(after, letter))) return true
   }

@@ -186,7 +186,7 @@ export class Scanner {
   #match({ rule, pattern, literal }: PatternRule, whole: string): void {
     if (literal !== '' && !whole.includes(literal)) return
     let text = whole
-    if (pattern.isBeyond(whole)) {
+    if (pattern.isTooLong(whole)) {
       // What lies behind was not looked into, and what reaches there from before may not have been seen.
       text = whole.slice(0, pattern.longest)
       this.reached = Math.min(this.reached, Math.max(0, text.length - slack))

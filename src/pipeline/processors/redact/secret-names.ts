@@ -1,4 +1,4 @@
-import { is, letter, lowered, standsAt } from './characters.ts'
+import { is, letter, lowered, matchesAt } from './characters.ts'
 
 /** What the value behind a name is. */
 export type SecretKind = 'password' | 'api_key' | 'auth_header'
@@ -106,6 +106,6 @@ const schemes = ['bearer ', 'basic ', 'token ', 'digest ', 'negotiate ', 'apikey
 
 /** Length of the word of a scheme at `at`, with its space; 0 where there is none. */
 export function schemeLength(units: Uint8Array, at: number): number {
-  for (let i = 0; i < schemes.length; i++) if (standsAt(units, at, schemes[i]!)) return schemes[i]!.length
+  for (let i = 0; i < schemes.length; i++) if (matchesAt(units, at, schemes[i]!)) return schemes[i]!.length
   return 0
 }

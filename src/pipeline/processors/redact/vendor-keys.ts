@@ -8,7 +8,7 @@ import {
   isUpper,
   letter,
   lowered,
-  standsAt,
+  matchesAt,
   word,
 } from './characters.ts'
 import type { Detector } from './detector.ts'
@@ -130,7 +130,7 @@ export function isExample(units: Uint8Array, start: number, end: number): boolea
     const unit = lowered(units[i])
     for (let k = 0; k < examples.length; k++) {
       const text = examples[k]!
-      if (unit === text.charCodeAt(0) && i + text.length <= end && standsAt(units, i, text)) return true
+      if (unit === text.charCodeAt(0) && i + text.length <= end && matchesAt(units, i, text)) return true
     }
   }
   return false

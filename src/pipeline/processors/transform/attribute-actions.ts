@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import type { Attributes, AttributeValue } from '../../../foundation/model/attributes.ts'
 import { cutText } from '../cut-text.ts'
 import type { Replace } from './replacement.ts'
-import { anyTest, patternIn, textTest } from './wanted.ts'
+import { anyTest, patternIn, textTest } from './value-test.ts'
 
 /** What an action came to. `skipped`: it should have done something and could not, as a value had another type. */
 export const Effect = { done: 0, skipped: 1, dropped: 2, sampled: 3 } as const

@@ -2,7 +2,7 @@ import { linearRegExp } from '../../../foundation/lib/linear-regexp.ts'
 import type { Kind } from '../../../foundation/schema/tree.ts'
 import { describe, isBroken, secretsIn } from '../../../foundation/schema/value.ts'
 import { parseSeverity, severityName } from './severity.ts'
-import { patternIn } from './wanted.ts'
+import { patternIn } from './value-test.ts'
 
 /** A text, or a regular expression between slashes. Numbers and booleans stand for their text. */
 export const textOrRegex: Kind<string> = {

@@ -7,7 +7,7 @@ import type { Resource } from '../../../foundation/model/resource.ts'
 import { type Signal, signals } from '../../../foundation/model/signal.ts'
 import { type Span, SpanKind, StatusCode } from '../../../foundation/model/span.ts'
 import type { MatchSettings } from './keys.ts'
-import { anyTest, valueTest } from './wanted.ts'
+import { anyTest, valueTest } from './value-test.ts'
 
 /** What a rule may be asked about. Each signal's rules only see items of that signal. */
 export type Item = Span | Metric | LogRecord | Profile

@@ -18,7 +18,7 @@ export function replacing(source: string, replacement: string, nowMs: () => numb
   const { template, literals, references } = parseTemplate(replacement, pattern.groups)
   const patience = new Patience(patienceMs, nowMs)
   return text => {
-    if (pattern.isBeyond(text)) return undefined
+    if (pattern.isTooLong(text)) return undefined
     const all = pattern.all(text)
     // Matches do not overlap, so each reference adds at most the text once more.
     const most = text.length * (1 + references) + (text.length + 1) * literals

@@ -1,4 +1,4 @@
-import { sameThing } from '../../../config/effective.ts'
+import { synonymousKeys } from '../../../config/effective.ts'
 import { schema } from '../../../config/index.ts'
 import { ExitCode } from '../../../foundation/lib/start-error.ts'
 import { wrapped } from '../../../foundation/lib/terminal-text.ts'
@@ -41,7 +41,7 @@ function leafOf([key, leaf]: [string, Key<unknown>]): Leaf {
  * A key whose own default differs has to be set, for the general one is.
  */
 function followsAnother(key: string): boolean {
-  if (sameThing.some(([winner]) => winner === key)) return true
+  if (synonymousKeys.some(([winner]) => winner === key)) return true
   const signal = signals.find(each => key.startsWith(`otlp.${each}.`) || key === `queues.${each}.batch_size`)
   if (signal === undefined) return false
   const general = key.startsWith('otlp.') ? key.replace(`${signal}.`, '') : 'pipeline.export.batch.size'

@@ -10,8 +10,8 @@ import { soak } from '../../../../test/helpers/soak.ts'
 import { loadConfig } from '../../../config/index.ts'
 import { Conversion } from './conversion.ts'
 import { fromObi, knownSettings } from './from-obi.ts'
-import { groups } from './obi-left-out.ts'
 import { rows } from './obi-settings.ts'
+import { groups } from './obi-unsupported.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'svc-convert-test-'))
 after(() => rmSync(directory, { recursive: true }))

@@ -9,8 +9,8 @@ import { looseScalar, type Value } from '../../../foundation/schema/value.ts'
 import type { Conversion } from './conversion.ts'
 import { type Input, readVariables, readYaml } from './input.ts'
 import type { Given } from './obi-given.ts'
-import { groups } from './obi-left-out.ts'
 import { converters, type ObiRow, rows } from './obi-settings.ts'
+import { groups } from './obi-unsupported.ts'
 
 type Variables = ReadonlyMap<string, string>
 
@@ -20,13 +20,13 @@ export function variablesOf(env: Readonly<Record<string, string | undefined>>): 
   return new Map(own.flatMap(([name, value]) => (value ? [[name, value] as const] : [])))
 }
 
-interface LeftOut {
+interface Unsupported {
   readonly why: string
   readonly needsNone: boolean
 }
 
 /** Every setting that there is, by path and by variable. */
-const known = new Map<string, ObiRow | LeftOut>()
+const known = new Map<string, ObiRow | Unsupported>()
 const pathOf = new Map<string, string>()
 for (const row of rows) {
   known.set(row.path, row)
@@ -154,7 +154,7 @@ function takeExporter(
   for (const [key, { value, place: at }] of settings) {
     const origin = at.source.name
     if (key === 'service_name') {
-      conversion.leaveOut(`${origin}, service.name`, (known.get('service_name') as LeftOut).why)
+      conversion.leaveOut(`${origin}, service.name`, (known.get('service_name') as Unsupported).why)
       continue
     }
     conversion.set(

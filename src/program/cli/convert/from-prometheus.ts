@@ -94,7 +94,7 @@ export function fromPrometheus(input: Input, conversion: Conversion): void {
   }
   const base = input.path === undefined ? undefined : dirname(input.path)
   const met = { secret: false, relative: false }
-  for (const job of jobs.items) addJob(job, usual, { input, base, met }, conversion)
+  for (const job of jobs.items) addJob(job, usual, { input, base, found: met }, conversion)
   if (met.secret)
     conversion.note(
       'the configuration contains the passwords or tokens of the input: make it readable by svc only',
@@ -109,7 +109,7 @@ interface Context {
   readonly input: Input
   /** Where relative paths begin; undefined: unknown. */
   readonly base: string | undefined
-  readonly met: { secret: boolean; relative: boolean }
+  readonly found: { secret: boolean; relative: boolean }
 }
 
 /** Sets what svc has for all jobs, and answers what each job has to say itself. */
@@ -172,7 +172,7 @@ function addJob(job: Value, usual: readonly Entry[], context: Context, conversio
 }
 
 /** A scalar so that it is the same text for svc, which reads YAML 1.2: `010` is text where text is asked for. */
-function scalarOf({ value, text }: Scalar, path: readonly string[], { base, met }: Context): unknown {
+function scalarOf({ value, text }: Scalar, path: readonly string[], { base, found: met }: Context): unknown {
   const names = path.filter(name => name !== '[]')
   const last = names.at(-1) ?? ''
   if (typeof value === 'string') {

@@ -1,7 +1,7 @@
 import { closeSync, existsSync, openSync, readlinkSync, readSync } from 'node:fs'
 import { cpus, freemem, loadavg, machine, release, totalmem, uptime, version } from 'node:os'
-import { sortedNames } from '../../../foundation/lib/if-there.ts'
 import { errorText } from '../../../foundation/lib/logger.ts'
+import { sortedNames } from '../../../foundation/lib/optional-files.ts'
 import { portHolder } from '../../../foundation/lib/port-holder.ts'
 import { installOf } from '../../../kernel/install.ts'
 import type { Part } from './part.ts'

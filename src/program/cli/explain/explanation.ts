@@ -1,4 +1,4 @@
-import { leftIn, terminalText, wrapped } from '../../../foundation/lib/terminal-text.ts'
+import { padRight, terminalText, wrapped } from '../../../foundation/lib/terminal-text.ts'
 import type { ExplainDocument } from '../../../view/api/ui/documents.ts'
 import type { Look, Pen } from '../pen.ts'
 
@@ -38,7 +38,7 @@ function subjectLines({ title, verdict, cause, lines }: Subject, style: Style): 
   const why = cause === '' || verdict === 'observed' ? '' : ` (${shown(cause)})`
   return [
     pen(shown(title), 'bold'),
-    `  ${leftIn('', topics)}  ${pen(`${verdicts[verdict] ?? shown(verdict)}${why}`, looks[verdict])}`,
+    `  ${padRight('', topics)}  ${pen(`${verdicts[verdict] ?? shown(verdict)}${why}`, looks[verdict])}`,
     ...lines.flatMap(line => topicLines(line, topics, style)),
   ]
 }
@@ -55,7 +55,7 @@ function topicLines(
   const sign = state === 'missing' ? 'missing: ' : state === 'limited' ? 'limited: ' : ''
   const [first = '', ...rest] = wrapped(sign + terminalText(text, unicode), room)
   return [
-    `  ${pen(leftIn(terminalText(topic, unicode), topics), 'dim')}  ${pen(first, looks[state])}`,
+    `  ${pen(padRight(terminalText(topic, unicode), topics), 'dim')}  ${pen(first, looks[state])}`,
     ...rest.map(line => indent + pen(line, looks[state])),
     ...(hint === '' ? [] : wrapped(`Fix: ${terminalText(hint, unicode)}`, room).map(line => indent + line)),
   ]

@@ -1,5 +1,5 @@
 import { counted, partText, sizeText } from '../../../foundation/lib/number-text.ts'
-import { leftIn, rightIn, terminalText } from '../../../foundation/lib/terminal-text.ts'
+import { padLeft, padRight, terminalText } from '../../../foundation/lib/terminal-text.ts'
 import type { StatusDocument } from '../../../view/api/types.ts'
 import type { Pen } from '../pen.ts'
 
@@ -23,14 +23,14 @@ export function memoryLines({ largest, limit }: Tables, { unicode, pen }: Style)
   const rest = largest.filter(table => !isNamed(table) && table.bytes > 0)
   if (named.length + rest.length === 0) return []
   const row = (name: string, held: number, most: string, shed: number, isFull: boolean) => {
-    const holds = pen(rightIn(sizeText(held), numberWidth), isFull ? 'red' : undefined)
+    const holds = pen(padLeft(sizeText(held), numberWidth), isFull ? 'red' : undefined)
     const gave = shed === 0 ? '' : sizeText(shed)
-    return `  ${leftIn(terminalText(name, unicode), nameWidth)}${holds}${rightIn(most, numberWidth)}${rightIn(gave, numberWidth + 2)}`
+    return `  ${padRight(terminalText(name, unicode), nameWidth)}${holds}${padLeft(most, numberWidth)}${padLeft(gave, numberWidth + 2)}`
   }
-  const titles = `${rightIn('IN USE', numberWidth)}${rightIn('LIMIT', numberWidth)}${rightIn('RELEASED', numberWidth + 2)}`
+  const titles = `${padLeft('IN USE', numberWidth)}${padLeft('LIMIT', numberWidth)}${padLeft('RELEASED', numberWidth + 2)}`
   return [
     '',
-    pen(`  ${leftIn('MEMORY', nameWidth)}${titles}`, 'dim'),
+    pen(`  ${padRight('MEMORY', nameWidth)}${titles}`, 'dim'),
     ...named.map(({ name, bytes, limit: most, released: shed }) =>
       row(name, bytes, most === 0 ? 'own limit' : sizeText(most), shed, most > 0 && bytes > 0.9 * most),
     ),

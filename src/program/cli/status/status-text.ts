@@ -1,5 +1,5 @@
 import { counted, countText, grouped, partText, sizeText } from '../../../foundation/lib/number-text.ts'
-import { leftIn, rightIn, terminalText, wrapped } from '../../../foundation/lib/terminal-text.ts'
+import { padLeft, padRight, terminalText, wrapped } from '../../../foundation/lib/terminal-text.ts'
 import type {
   ExportDocument,
   QueueDocument,
@@ -128,7 +128,7 @@ function entry(
   const [first = '', ...rest] = wrapped(terminalText(meaning, unicode), Math.max(30, columns - termWidth - 3))
   const indent = ' '.repeat(termWidth + 3)
   return [
-    `  ${leftIn(terminalText(term, unicode), termWidth)} ${pen(first, look)}`,
+    `  ${padRight(terminalText(term, unicode), termWidth)} ${pen(first, look)}`,
     ...rest.map(line => indent + pen(line, look)),
   ]
 }
@@ -177,15 +177,15 @@ function queueLines({ export: { queues, disk_queue }, pipeline }: Found, { unico
     const fill = capacity_bytes > 0 ? bytes / capacity_bytes : 0
     const isLossy =
       pipeline === null ? dropped > 0 : losses.some(loss => loss.signal === signal && !loss.isIntended)
-    const numbers = rightIn(countText(exported), 10) + rightIn(countText(size), 10)
-    const lost = pen(rightIn(`${countText(dropped)}${isLossy ? '!' : ''}`, 10), isLossy ? 'red' : undefined)
+    const numbers = padLeft(countText(exported), 10) + padLeft(countText(size), 10)
+    const lost = pen(padLeft(`${countText(dropped)}${isLossy ? '!' : ''}`, 10), isLossy ? 'red' : undefined)
     const bar = pen(fillOf(fill, unicode), fill > 0.8 ? 'red' : undefined)
     const taken = on_disk ? `${sizeText(bytes)} on disk` : partText(bytes, capacity_bytes)
-    return `  ${leftIn(signal, 9)}${numbers}${lost}  ${bar} ${taken}`
+    return `  ${padRight(signal, 9)}${numbers}${lost}  ${bar} ${taken}`
   }
-  const titles = ['EXPORTED', 'QUEUED', 'DROPPED'].map(title => rightIn(title, 10)).join('')
+  const titles = ['EXPORTED', 'QUEUED', 'DROPPED'].map(title => padLeft(title, 10)).join('')
   return [
-    pen(`  ${leftIn('SIGNAL', 9)}${titles}  QUEUE`, 'dim'),
+    pen(`  ${padRight('SIGNAL', 9)}${titles}  QUEUE`, 'dim'),
     ...Object.entries(queues).map(row),
     ...(disk_queue === null
       ? []
@@ -197,9 +197,9 @@ function lossLines({ pipeline }: Found, { unicode, pen }: Style): string[] {
   const losses = pipeline === null ? [] : lossesOf(pipeline)
   if (losses.length === 0) return []
   const row = (loss: Loss) => {
-    const items = pen(rightIn(grouped(loss.items), 12), loss.isIntended ? undefined : 'red')
+    const items = pen(padLeft(grouped(loss.items), 12), loss.isIntended ? undefined : 'red')
     const sign = loss.isIntended ? ' ' : '!'
-    return `  ${leftIn(loss.signal, 9)}${items}${sign} ${terminalText(loss.reason, unicode)}${meaningOf(loss)}`
+    return `  ${padRight(loss.signal, 9)}${items}${sign} ${terminalText(loss.reason, unicode)}${meaningOf(loss)}`
   }
   return ['', pen('  DROPPED SINCE START', 'dim'), ...losses.map(row)]
 }

@@ -1,6 +1,6 @@
 import { counted, msText } from '../../../foundation/lib/number-text.ts'
 import { ExitCode, StartError } from '../../../foundation/lib/start-error.ts'
-import { leftIn, rightIn, terminalJson, terminalText } from '../../../foundation/lib/terminal-text.ts'
+import { padLeft, padRight, terminalJson, terminalText } from '../../../foundation/lib/terminal-text.ts'
 import type { TapLine } from '../../../view/api/ui/documents.ts'
 import type { AgentClient } from '../../client/agent-client.ts'
 import { interrupted } from '../interrupted.ts'
@@ -80,8 +80,8 @@ function itemText(item: Item, unicode: boolean, pen: Pen): string {
   const shown = (text: string) => terminalText(text, unicode)
   const head = [
     pen(timeText(time_ms), 'dim'),
-    pen(leftIn(shown(service) || '-', 18), 'cyan'),
-    ...(duration_ms === null ? [] : [rightIn(msText(duration_ms), 6)]),
+    pen(padRight(shown(service) || '-', 18), 'cyan'),
+    ...(duration_ms === null ? [] : [padLeft(msText(duration_ms), 6)]),
     pen(error ? '!' : ' ', 'red'),
     pen(shown(title), error ? 'red' : undefined),
   ]

@@ -39,13 +39,13 @@ export interface Plan {
 }
 
 /** The process ended, unmapped the file, or keeps its memory to itself: another one that maps it will do. */
-export class Gone extends Error {}
+export class UnreadableProcessError extends Error {}
 
 /**
  * Looks into a mapped file. What is wrong with the file's own bytes is so for all that map it, and so is other code in the
  * memory of a process: the kernel would write probes into that as well. That this process does not map the functions as
  * code, or does not let them be read, is its affair alone, which anybody who may read the file can bring about. A string: the identity
- * of one that is known. Undefined: it has nothing to probe. Throws `Gone`, or why the file cannot be read.
+ * of one that is known. Undefined: it has nothing to probe. Throws `UnreadableProcessError`, or why the file cannot be read.
  */
 export async function examine(
   candidate: Candidate,
@@ -60,12 +60,12 @@ export async function examine(
   let place = -1
   try {
     // The link is behind the lock of the process's memory: this waits for it, if for anybody, right after it was free.
-    if (!(await processes.isFree(procDir, pid))) throw new Gone(path)
+    if (!(await processes.isFree(procDir, pid))) throw new UnreadableProcessError(path)
     place = openPlace(openPath)
     if (mayHangBehind(procDir, pid, place)) throw new Error('the file is on a file system that may hang')
     elf = await readElfSymbols(`/proc/self/fd/${place}`, symbolsOf(library))
   } catch (error) {
-    throw ofProcess.includes((error as NodeJS.ErrnoException).code) ? new Gone(path) : error
+    throw ofProcess.includes((error as NodeJS.ErrnoException).code) ? new UnreadableProcessError(path) : error
   } finally {
     if (place >= 0) closeSync(place)
   }
@@ -150,7 +150,8 @@ async function inMemory(
     return fault === undefined ? undefined : { fault, isOfProcess: false }
   } catch (error) {
     const isOfProcess = error instanceof RemoteFileError && error.errno !== 0
-    if (!isOfProcess || error.errno === ENOENT || error.errno === ESRCH) throw new Gone(mapping.path)
+    if (!isOfProcess || error.errno === ENOENT || error.errno === ESRCH)
+      throw new UnreadableProcessError(mapping.path)
     const fault = `cannot read the memory of a process that maps the file (${error.message})`
     return { fault, isOfProcess: true }
   }

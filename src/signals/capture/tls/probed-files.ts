@@ -5,7 +5,7 @@ import { errorText, type Logger } from '../../../foundation/lib/logger.ts'
 import { within } from '../../../foundation/lib/within.ts'
 import type { BpfObject } from '../../../kernel/bpf-object.ts'
 import type { UprobeHandle } from '../../../kernel/native.ts'
-import { Gone, type Plan } from './examine.ts'
+import { type Plan, UnreadableProcessError } from './examine.ts'
 import { tlsFunctions } from './libraries.ts'
 import type { TlsPrograms } from './programs.ts'
 
@@ -130,7 +130,7 @@ export class ProbedFiles {
   }
 
   #makeRoom(owner: Owner): boolean {
-    while (!this.#share.fits(1)) {
+    while (!this.#share.hasRoom(1)) {
       const giver = this.#share.giver(owner, 1)
       if (giver === undefined) return false
       const isNeighbour = giver.group === owner.group
@@ -193,7 +193,7 @@ export class ProbedFiles {
       this.#leave(links)
       this.#free(target)
       target.reason = errorText(error)
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw new Gone(target.path)
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw new UnreadableProcessError(target.path)
       log.debug('cannot decode TLS of a library', { path: target.path, error })
       return
     }

@@ -11,11 +11,11 @@ import type { MapHandle } from '../../../kernel/native.ts'
 import { NoAnswerError, ProcessInspector } from '../../../kernel/process-inspector.ts'
 import { type Mapping, mappingsIn, programOf } from '../../../kernel/process-maps.ts'
 import { ownerOf } from '../../../kernel/process-owner.ts'
-import { type Candidate, examine, examinePath, Gone, type Plan } from './examine.ts'
+import { type Candidate, examine, examinePath, type Plan, UnreadableProcessError } from './examine.ts'
+import { installedFiles } from './installed-files.ts'
 import { type LibraryName, libraryAt } from './libraries.ts'
 import { ProbedFiles, type Target, targetOf } from './probed-files.ts'
 import type { TlsPrograms } from './programs.ts'
-import { standingFiles } from './standing-files.ts'
 
 /** A file that was looked at for what goes inside TLS, for the status document. */
 export interface TlsAttachment {
@@ -329,7 +329,7 @@ export class TlsProbes {
       this.#files.set(key, { identity: found?.identity })
       return found
     } catch (error) {
-      if (error instanceof Gone) return undefined // another process that maps it will do
+      if (error instanceof UnreadableProcessError) return undefined // another process that maps it will do
       this.#files.set(key, { identity: undefined })
       this.#options.log.debug('cannot check a file for TLS', { path, error })
       return undefined
@@ -391,7 +391,7 @@ export class TlsProbes {
   async #attach(target: Target, owner?: Owner, pid?: number): Promise<void> {
     try {
       if (pid !== undefined && !(await this.#processes.isFree(this.#procDir, pid)))
-        throw new Gone(target.path)
+        throw new UnreadableProcessError(target.path)
       await this.#probed.attach(target, owner)
     } catch (error) {
       this.#targets.delete(target.identity)
@@ -425,7 +425,7 @@ export class TlsProbes {
 
   /** The host's own libraries, when a folder of them has changed. */
   async #findStanding(): Promise<void> {
-    const { stamp, files } = standingFiles(this.#options.rootDir ?? '/', this.#standingStamp)
+    const { stamp, files } = installedFiles(this.#options.rootDir ?? '/', this.#standingStamp)
     if (files === undefined) return
     this.#standingStamp = stamp
     const before = new Set([...this.#targets.values()].filter(({ standing }) => standing))

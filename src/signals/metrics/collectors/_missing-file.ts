@@ -1,7 +1,7 @@
 import { NoData, type Tree } from './collector.ts'
 
 /** Content of a file, as from `bytes`; undefined if missing. Throws any other error. */
-export function bytesIfThere(tree: Tree, path: string): Buffer | undefined {
+export function bytesIfPresent(tree: Tree, path: string): Buffer | undefined {
   try {
     return tree.bytes(path)
   } catch (error) {

@@ -2,7 +2,7 @@ import { linearRegExp } from '../../../foundation/lib/linear-regexp.ts'
 import { Scanner } from '../../../foundation/lib/scanner.ts'
 import { regex } from '../../../foundation/schema/kinds.ts'
 import { key } from '../../../foundation/schema/tree.ts'
-import { bytesIfThere } from './_missing-file.ts'
+import { bytesIfPresent } from './_missing-file.ts'
 import { NumberLines } from './_number-lines.ts'
 import { collector, type Family, type Host, type Readings, untyped } from './collector.ts'
 import { families, metricName } from './families.ts'
@@ -47,7 +47,7 @@ export const netstat = collector({
         tables.read('net/netstat', host, readings)
         tables.read('net/snmp', host, readings)
         // A kernel without IPv6 has no such file.
-        const bytes = bytesIfThere(host.proc, 'net/snmp6')
+        const bytes = bytesIfPresent(host.proc, 'net/snmp6')
         if (bytes !== undefined) lines6.show(bytes, readings)
       },
     }

@@ -44,7 +44,7 @@ export const runit = collector({
     const table = new MountTable(host.proc, ['self/mountinfo'], '/')
     return {
       collect(readings) {
-        const remote = new RemotePaths(table.readIfThere())
+        const remote = new RemotePaths(table.readIfPresent())
         for (const service of servicesIn(servicedir, remote)) {
           const directory = posix.join(servicedir, service)
           try {

@@ -1,6 +1,6 @@
 import { pageSizeBytes } from '../../../foundation/lib/page-size.ts'
 import { Scanner } from '../../../foundation/lib/scanner.ts'
-import { bytesIfThere } from './_missing-file.ts'
+import { bytesIfPresent } from './_missing-file.ts'
 import { collector, type Family, gauge, type Readings } from './collector.ts'
 import { families, metricName } from './families.ts'
 
@@ -44,7 +44,7 @@ export const sockstat = collector({
 
     // A kernel without IPv4 or IPv6 lacks the file.
     const read = (path: string, readings: Readings) => {
-      const bytes = bytesIfThere(host.proc, path)
+      const bytes = bytesIfPresent(host.proc, path)
       if (bytes === undefined) return
       const broken = () => new Error(`cannot read /proc/${path}: not lines like "TCP: inuse 1"`)
       scan.reset(bytes)

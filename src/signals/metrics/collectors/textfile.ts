@@ -75,7 +75,7 @@ export const textfile = collector({
 
     async function readAll(signal: AbortSignal): Promise<Found> {
       const round = new Round()
-      const paths = new RemotePaths(patterns.length > 0 ? table.readIfThere() : [])
+      const paths = new RemotePaths(patterns.length > 0 ? table.readIfPresent() : [])
       let distant: Access | undefined
       const access = localOrRemote(paths, () => {
         distant ??= remoteAccess(remote, AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]))

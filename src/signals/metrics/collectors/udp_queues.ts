@@ -1,4 +1,4 @@
-import { bytesIfThere } from './_missing-file.ts'
+import { bytesIfPresent } from './_missing-file.ts'
 import { collector, gauge, NoData } from './collector.ts'
 
 const queues = gauge('udp_queues', 'Bytes of memory that wait in the queues of all UDP sockets.', {
@@ -17,7 +17,7 @@ export const udp_queues = collector({
     collect(readings) {
       let found = false
       for (const [ip, path] of files) {
-        const bytes = bytesIfThere(host.proc, path)
+        const bytes = bytesIfPresent(host.proc, path)
         if (bytes === undefined) continue
         found = true
         const { tx, rx } = sumQueues(bytes, path)

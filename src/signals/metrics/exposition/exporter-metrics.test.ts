@@ -27,7 +27,7 @@ test('the process and its scrapes are told as they are', t => {
   const host = hostAt('/proc')
   t.after(() => host.close())
   showBuild(page, build, { version: '1.2.3', revision: 'abc' })
-  showExporter(page, exporter, host.proc, { answered: { 200: 5, 500: 1, 503: 2 }, underWay: 3 })
+  showExporter(page, exporter, host.proc, { answered: { 200: 5, 500: 1, 503: 2 }, inFlight: 3 })
   const { families } = parseExposition(page.write(new Set([build, exporter])).text, 'text')
   assert.deepEqual(
     [...families.keys()],
@@ -61,7 +61,7 @@ test('without /proc only what it tells is missing', t => {
   const page = new Page({ namespace: 'node', bounds })
   const exporter = source()
   const host = hostAt(treeOf(t, {}))
-  showExporter(page, exporter, host.proc, { answered: {}, underWay: 0 })
+  showExporter(page, exporter, host.proc, { answered: {}, inFlight: 0 })
   const { text } = page.write(new Set([exporter]))
   assert.match(text, /^process_cpu_seconds_total /m)
   assert.doesNotMatch(text, /process_(resident|virtual_memory_bytes|open_fds|network)|NaN/)

@@ -71,7 +71,7 @@ export interface ExporterBuild {
 /** Scrapes since the start, by status, and now. */
 export interface ScrapeCounts {
   readonly answered: Readonly<Record<number, number>>
-  readonly underWay: number
+  readonly inFlight: number
 }
 
 /** Puts on the page what this process is. The runtime is no Go: `goversion` is its version. */
@@ -88,7 +88,7 @@ export function showExporter(page: Page, source: Source, proc: Tree, scrapes: Sc
   readings.set(cpu, (user + system) / 1e6)
   readings.set(started, performance.timeOrigin / 1000)
   for (const [code, count] of Object.entries(scrapes.answered)) readings.set(answered, count, code)
-  readings.set(underWay, scrapes.underWay)
+  readings.set(underWay, scrapes.inFlight)
   readings.set(errors, 0, 'encoding')
   readings.set(errors, scrapes.answered[500] ?? 0, 'gathering')
   // Not every kernel tells all of it.

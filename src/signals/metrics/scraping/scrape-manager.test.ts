@@ -4,9 +4,9 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, test } from 'node:test'
 import type { ReceivedPoint } from '../../../../test/helpers/metric-receiver.ts'
 import { until } from '../../../../test/helpers/program.ts'
+import { ReceivedSeries } from '../../../../test/helpers/received-series.ts'
 import { scrapeJob } from '../../../../test/helpers/scrape-job.ts'
 import { silentLogger } from '../../../../test/helpers/silent-logger.ts'
-import { ToldSeries } from '../../../../test/helpers/told-series.ts'
 import { TargetClient } from './fetch/target-client.ts'
 import type { ScrapeJob } from './scrape-job.ts'
 import { ScrapeManager } from './scrape-manager.ts'
@@ -45,7 +45,7 @@ function jobOf(addresses: readonly string[], own: Partial<ScrapeJob> = {}): Scra
 }
 
 function startManager() {
-  const told = new ToldSeries()
+  const told = new ReceivedSeries()
   const points: ReceivedPoint[] = []
   const opened: string[] = []
   const manager = new ScrapeManager({
@@ -80,7 +80,7 @@ const aMoment = () => new Promise(resolve => setTimeout(resolve, 20))
 test('the end tells for as long as it may, and no longer', async () => {
   const many = Array.from({ length: 400 }, (_, i) => `m${i} 1\n`).join('')
   const address = await startTarget((_request, response) => response.end(many))
-  const told = new ToldSeries()
+  const told = new ReceivedSeries()
   let isSlow = false
   const sink: SeriesSink = {
     ...told.sink,

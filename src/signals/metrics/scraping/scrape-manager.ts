@@ -9,7 +9,7 @@ import type { Shard } from './shard.ts'
 import type { TargetSource, TargetSourceState } from './source.ts'
 import { openSource } from './sources/index.ts'
 import type { DroppedTarget, Target } from './target.ts'
-import { readTargets, type ToldTargets, targetsOf } from './targets.ts'
+import { type DiscoveredTargets, readTargets, targetsOf } from './targets.ts'
 
 export interface ManagerOptions {
   readonly sink: SeriesSink
@@ -202,7 +202,7 @@ export class ScrapeManager {
     }
   }
 
-  async #apply(entry: Job, { targets, dropped, droppedTotal }: ToldTargets): Promise<void> {
+  async #apply(entry: Job, { targets, dropped, droppedTotal }: DiscoveredTargets): Promise<void> {
     const { job } = entry
     if (entry.isClosed) return
     entry.dropped = dropped

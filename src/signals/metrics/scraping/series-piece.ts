@@ -177,12 +177,12 @@ export function sendWhole(
   // What is dropped for its names was counted; what is dropped for its values only this knows.
   for (const [reason, points] of dropped) {
     const counted = piece.dropped.get(reason) ?? 0
-    if (points > counted) sink.lose(reason, points - counted)
+    if (points > counted) sink.drop(reason, points - counted)
   }
 }
 
 /** Tells that series of a piece ended: all, or those in `ended`, which are taken out of it. */
-export async function tellEnds(
+export async function reportEnds(
   sink: SeriesSink,
   piece: Piece,
   reading: Reading,

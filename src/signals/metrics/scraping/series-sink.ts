@@ -9,7 +9,7 @@ export interface SeriesSink {
   readonly prepared: PreparedIntake
   add(resource: Resource, scope: Scope, metric: Metric): void
   /** Counts data points that go no further. */
-  lose(reason: MappingLoss, points: number): void
+  drop(reason: MappingLoss, points: number): void
   /** The fast read of a page said something else than the whole one: a fault of svc. */
   contradicts(target: Target): void
 }

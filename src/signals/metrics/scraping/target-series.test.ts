@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { mutated, seeded, shapes } from '../../../../test/helpers/page-mutation.ts'
-import { soak } from '../../../../test/helpers/soak.ts'
 import {
-  looksAtAll,
   openMetrics,
   pageOf,
-  ToldSeries,
+  passThrough,
+  ReceivedSeries,
   targetOf,
-} from '../../../../test/helpers/told-series.ts'
+} from '../../../../test/helpers/received-series.ts'
+import { soak } from '../../../../test/helpers/soak.ts'
 import { PageError } from './page-error.ts'
 import { PageRoom } from './page-room.ts'
 import { compileRelabel, type RelabelRule } from './relabel.ts'
@@ -18,7 +18,7 @@ import { type Taken, TargetSeries } from './target-series.ts'
 const timeUs = 1.75e15
 const sequences = soak ? 30_000 : 300
 
-function open(own: Partial<ScrapeJob> = {}, told = new ToldSeries()) {
+function open(own: Partial<ScrapeJob> = {}, told = new ReceivedSeries()) {
   const target = targetOf(own)
   const series = new TargetSeries(told.sink, target)
   let scrapes = 0
@@ -45,7 +45,7 @@ test('whatever the pages before it were, and however its metrics go, a page tell
     const contentType = format === 'openmetrics' ? openMetrics : 'text/plain; version=0.0.4'
     const own = { lenient: random() < 0.5, honorLabels: random() < 0.5, honorTimestamps: random() < 0.7 }
     const ready = open(own)
-    const whole = open(own, new ToldSeries(looksAtAll))
+    const whole = open(own, new ReceivedSeries(passThrough))
     let page = body
     for (let scrape = 0; scrape < 8; scrape++) {
       if (random() < 0.7) page = mutated(random() < 0.3 ? body : page, random)
@@ -308,7 +308,7 @@ test('what is done to metrics may change at any time', async () => {
   const { told, take, series } = open()
   const page = '# TYPE a histogram\na_bucket{le="1"} 1\na_bucket{le="+Inf"} 1\na_count 1\nb 1\nb{c="d"} 2\n'
   const want = ['a{} 1 undefined [1,0]', 'b{c=d} 2', 'b{} 1']
-  for (const process of [undefined, looksAtAll, { ...looksAtAll }, undefined]) {
+  for (const process of [undefined, passThrough, { ...passThrough }, undefined]) {
     told.accept(process)
     await take(page)
     assert.deepEqual(told.lines(), want)
@@ -380,7 +380,7 @@ test('a page tells what its target is, and what others are', async () => {
 
 test('a page whose series find no memory fails the scrape, and others go on', async () => {
   const room = new PageRoom(200_000)
-  const told = new ToldSeries()
+  const told = new ReceivedSeries()
   const good = new TargetSeries(told.sink, targetOf(), room)
   const bad = new TargetSeries(told.sink, targetOf(), room)
   const small = pageOf(lines(100, i => `a{b="${i}"} 1\n`))
@@ -403,7 +403,7 @@ test('a page whose series find no memory fails the scrape, and others go on', as
 
 test('where memory is short metrics that were ready come whole, and say the same', async () => {
   const room = new PageRoom()
-  const told = new ToldSeries()
+  const told = new ReceivedSeries()
   const series = new TargetSeries(told.sink, targetOf(), room)
   const page = (value: number) => pageOf(lines(50, i => `m${i}{b="c"} ${value}\n`))
   await series.take(page(1), timeUs)

@@ -18,10 +18,10 @@ import {
   type Piece,
   pieceBytes,
   type Reading,
+  reportEnds,
   reusedPiece,
   sendWhole,
   seriesAt,
-  tellEnds,
 } from './series-piece.ts'
 import type { SeriesSink } from './series-sink.ts'
 import type { Target } from './target.ts'
@@ -131,7 +131,7 @@ export class TargetSeries implements PageHolder {
     this.#ended = true
     const turn = new Turn()
     for (const piece of known.pieces) {
-      await tellEnds(this.#sink, piece, known, timeUs, turn)
+      await reportEnds(this.#sink, piece, known, timeUs, turn)
       if (turn.isOver) await turn.next()
     }
   }
@@ -362,7 +362,7 @@ export class TargetSeries implements PageHolder {
     }
     for (const piece of goneFrom) {
       if (gone.size === 0) break
-      await tellEnds(this.#sink, piece, old, timeUs, turn, gone)
+      await reportEnds(this.#sink, piece, old, timeUs, turn, gone)
     }
     return fresh.size
   }
@@ -374,7 +374,7 @@ export class TargetSeries implements PageHolder {
     for (const piece of known.pieces) {
       if (isRetry && piece.ready === undefined && !piece.hasExemplars) await this.#renew(piece, known, turn)
       fillPiece(piece, known, timeUs)
-      for (const [reason, points] of piece.dropped) this.#sink.lose(reason, points)
+      for (const [reason, points] of piece.dropped) this.#sink.drop(reason, points)
       if (piece.ready === undefined) sendWhole(this.#sink, piece, known, timeUs)
       else await this.#sendReady(piece, known, timeUs, turn)
       if (turn.isOver) await turn.next()

@@ -21,7 +21,7 @@ import type { DroppedTarget, Target } from './target.ts'
 import { addressFault, targetUrl } from './target-url.ts'
 
 /** What became of all that the sources of a job told. */
-export interface ToldTargets {
+export interface DiscoveredTargets {
   readonly targets: readonly Target[]
   /** The first 1,000; `droppedTotal` counts all. */
   readonly dropped: readonly DroppedTarget[]
@@ -51,7 +51,7 @@ interface Known {
  * Groups are not to be changed: one that was told before costs next to nothing. A new target costs 10 to 30 µs, so that
  * thousands of them are for `readTargets` first.
  */
-export function targetsOf(job: ScrapeJob, groups: Iterable<TargetGroup>, shard?: Shard): ToldTargets {
+export function targetsOf(job: ScrapeJob, groups: Iterable<TargetGroup>, shard?: Shard): DiscoveredTargets {
   const targets = new Map<string, Target>()
   const dropped: DroppedTarget[] = []
   let droppedTotal = 0

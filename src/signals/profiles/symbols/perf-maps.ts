@@ -115,7 +115,7 @@ export class PerfMaps {
     this.#share.remove(entry.owner, entry.bytes)
     this.#share.add(entry.owner, bytes)
     entry.bytes = bytes
-    while (!this.#share.fits(0) && this.#dropOf(this.#share.richest(), used)) this.losses.taken++
+    while (!this.#share.hasRoom(0) && this.#dropOf(this.#share.richest(), used)) this.losses.taken++
   }
 
   /** Lets go of the map of an owner that was not asked for for the longest time, but one. */

@@ -32,7 +32,7 @@ interface Entry {
 const nobody: Owner = { group: '', user: '' }
 
 /** Which file is meant: another one may stand at its path by now. */
-export interface WantedFile {
+export interface RequestedFile {
   /** How its process knows it. */
   readonly path: string
   /** '' where it has none. */
@@ -70,7 +70,7 @@ export class SymbolCache {
    */
   of(
     id: number,
-    file: WantedFile,
+    file: RequestedFile,
     source: () => string | undefined,
     ownerOf: () => Owner = () => nobody,
   ): FileSymbols | string {
@@ -89,7 +89,7 @@ export class SymbolCache {
     entry.owner = ownerOf()
     entry.share = Math.max(entry.symbols.bytes, Math.ceil(this.#options.cacheBytes / mostFiles))
     this.#share.add(entry.owner, entry.share)
-    while (!this.#share.fits(0) && this.#dropOf(this.#share.richest(), id)) this.losses.taken++
+    while (!this.#share.hasRoom(0) && this.#dropOf(this.#share.richest(), id)) this.losses.taken++
     return entry.symbols
   }
 
@@ -145,7 +145,7 @@ export class SymbolCache {
   }
 
   #opened(
-    { path, buildId }: WantedFile,
+    { path, buildId }: RequestedFile,
     source: () => string | undefined,
     hash: string | undefined,
   ): Entry | string {

@@ -422,7 +422,7 @@ test('what is no AMQP 0-9-1 is refused', () => {
     const session = replay(amqp, calls)
     assert.equal(session.refused, true)
     assert.equal(session.ended.length, 0)
-    assert.equal(session.streams.underWay, 0)
+    assert.equal(session.streams.inFlight, 0)
   }
   check(['client', Buffer.from('AMQP\x00\x01\x00\x00', 'latin1')])
   check(['client', Buffer.from('AMQP\x03\x01\x00\x00', 'latin1')])
@@ -441,10 +441,10 @@ test('the server side is given up', () => {
 test('thousands of unconfirmed messages stay within bounds, and each is told once', () => {
   const session = opened().client(select(1))
   for (let i = 0; i < 10_000; i++) session.client(publish(1, 'shop', 'k'))
-  assert.ok(session.streams.underWay <= 4_096)
+  assert.ok(session.streams.inFlight <= 4_096)
   session.serverSays(ack(1, 10_000, '<01>'))
   assert.equal(session.ended.length, 10_000)
-  assert.equal(session.streams.underWay, 0)
+  assert.equal(session.streams.inFlight, 0)
   assert.ok(session.ended.every(({ error }) => error === ''))
 })
 
@@ -454,7 +454,7 @@ test('tags that leap far ahead cost nothing', () => {
     session.serverSays(deliver(1, 'c', number, '', 'q'))
   session.close()
   assert.equal(session.ended.length, 6)
-  assert.equal(session.streams.underWay, 0)
+  assert.equal(session.streams.inFlight, 0)
 })
 
 test('no room for operations loses them, and tags go on counting', () => {

@@ -121,7 +121,7 @@ for (const unit of protocols) {
           else session.serverSays(Buffer.from(bytes))
         }
         session.close(104)
-        assert.equal(session.streams.underWay, 0)
+        assert.equal(session.streams.inFlight, 0)
         for (const { duration, dimensions } of session.ended) isDeclared(duration, Object.keys(dimensions))
       }),
       { numRuns: soak ? 200_000 : 2_000 },

@@ -236,13 +236,13 @@ test('a lookup that nobody answered ends when other sockets ask later, as no end
   assert.deepEqual(ended, [])
   ask(3, 'third.test', 17e9)
   assert.deepEqual(ended, ['first.test timeout 15'])
-  assert.equal(streams.underWay, 2)
+  assert.equal(streams.inFlight, 2)
 })
 
 test('more lookups than are kept cost the oldest ones', () => {
   const session = opened()
   for (let id = 0; id < 1_100; id++) session.client(query({ id }))
-  assert.equal(session.streams.underWay, 1_024)
+  assert.equal(session.streams.inFlight, 1_024)
   assert.deepEqual(session.ended[0]!.error, 'timeout')
   assert.ok(session.ended[0]!.endMs <= 1_025)
 })
@@ -314,7 +314,7 @@ test('the beginning of a conversation over TCP tells no more than the whole', ()
   const bytes = framed(query())
   for (let cut = 0; cut < bytes.length; cut++) {
     const session = opened().client(bytes.subarray(0, cut)).close()
-    assert.deepEqual([session.ended.length, session.streams.underWay], [0, 0])
+    assert.deepEqual([session.ended.length, session.streams.inFlight], [0, 0])
   }
 })
 

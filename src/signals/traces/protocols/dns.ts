@@ -1,7 +1,7 @@
 import type { Protocol, ProtocolUnit } from '../../../foundation/model/protocol.ts'
 import type { StreamConnection, StreamDecoder } from '../../../foundation/model/stream.ts'
+import { LookupDescription } from './dns/description.ts'
 import { DnsStream, Unanswered } from './dns/stream.ts'
-import { Telling } from './dns/telling.ts'
 
 /**
  * Lookups of a DNS client (RFC 1035, over UDP and TCP), told in the DNS conventions 1.44. A query that is sent again is
@@ -24,7 +24,7 @@ export const dns: ProtocolUnit = {
 
 class Dns implements Protocol {
   readonly name = dns.name
-  readonly #telling = new Telling()
+  readonly #telling = new LookupDescription()
   readonly #unanswered = new Unanswered()
 
   open(connection: StreamConnection): StreamDecoder {

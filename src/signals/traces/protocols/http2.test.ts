@@ -377,7 +377,7 @@ test('a thousand streams at a time are told apart', () => {
   const session = open({ server: false })
   const ids = Array.from({ length: 1_000 }, (_, i) => 2 * i + 1)
   for (const id of ids) session.client(ask(id, { ...rpc, ':path': `/shop.Items/Get${id % 7}` }, message))
-  assert.equal(session.streams.underWay, 1_000)
+  assert.equal(session.streams.inFlight, 1_000)
   for (const id of ids.reverse()) session.serverSays(answerRpc(id, id % 3))
   assert.equal(session.ended.length, 1_000)
   session.ended.forEach((one, i) => {
@@ -439,7 +439,7 @@ test('on a connection that is older than the agent only what begins later is tol
   session.serverSays(answer(7, ok))
   session.client(ask(9, get)).serverSays(answer(9, ok)).close()
   assert.deepEqual(seen(session), ['GET 200 fine'])
-  assert.equal(session.streams.underWay, 0)
+  assert.equal(session.streams.inFlight, 0)
 })
 
 test('an end that was not captured is found in the last bytes of its call', () => {
@@ -477,7 +477,7 @@ test('a stream whose end was not seen ends once others did, and later', () => {
   session.client(ask(5, get)).serverSays(answer(5, ok))
   assert.equal(session.ended.length, 3)
   assert.equal(session.ended[2]?.endMs, 4)
-  assert.equal(session.streams.underWay, 0)
+  assert.equal(session.streams.inFlight, 0)
   const closed = open()
     .client(ask(1, get))
     .serverSays(frame(HEADERS, WHOLE, 1, block(ok)))
@@ -508,7 +508,7 @@ test('bytes that are no HTTP/2 are refused, and tell nothing', () => {
   const refused = (session: StreamSession) => {
     assert.equal(session.refused, true)
     assert.deepEqual(session.ended, [])
-    assert.equal(session.streams.underWay, 0)
+    assert.equal(session.streams.inFlight, 0)
   }
   const session = () => new StreamSession(http2, { server: false })
   refused(session().client('GET / HTTP/1.1\r\n\r\n'))
@@ -526,28 +526,28 @@ test('bytes that are no HTTP/2 are refused, and tell nothing', () => {
 test('nothing that never was answered is told of a connection that only seems to be HTTP/2', () => {
   const session = new StreamSession(http2, { server: false, joined: true }).client(ask(1, get)).close()
   assert.deepEqual(session.ended, [])
-  assert.equal(session.streams.underWay, 0)
+  assert.equal(session.streams.inFlight, 0)
 })
 
 test('what is under way is bounded', () => {
   const session = open()
   for (let id = 1; id < 10_001; id += 2) session.client(ask(id, get))
-  assert.equal(session.streams.underWay, 4_096)
+  assert.equal(session.streams.inFlight, 4_096)
   assert.equal(session.lost, 5_000 - 4_096)
   session.close()
-  assert.equal(session.streams.underWay, 0)
+  assert.equal(session.streams.inFlight, 0)
 })
 
 test('streams whose end was lost do not keep out those that come', () => {
   const session = open()
   for (let id = 1; id < 2 * 4_096; id += 2) session.client(ask(id, get))
-  assert.equal(session.streams.underWay, 4_096)
+  assert.equal(session.streams.inFlight, 4_096)
   session.lose(true, 13 * 4_096)
   session.client(ask(9_001, get)).serverSays(answer(9_001, ok))
   assert.deepEqual(seen(session), ['GET /users/42 200 fine'])
   assert.equal(session.lost, 4_096)
   session.close()
-  assert.equal(session.streams.underWay, 0)
+  assert.equal(session.streams.inFlight, 0)
 })
 
 /** Replays what was said, in these calls or byte by byte. */
@@ -606,7 +606,7 @@ test('a connection of node:http2 is read, byte by byte as in its own calls', asy
   for (const bytewise of [false, true]) {
     const session = replay(talk, { server: true }, bytewise)
     assert.deepEqual(seen(session).sort(), want)
-    assert.equal(session.streams.underWay, 0)
+    assert.equal(session.streams.inFlight, 0)
     assert.equal(session.refused, false)
     const upload = session.ended.find(({ name }) => name === 'POST /upload')!
     assert.equal(upload.attributes['http.request.body.size'], 60_000)
@@ -662,12 +662,12 @@ test('a connection of gRPC is read from its beginning and from any later call', 
     const session = replay(talk, { server: false }, bytewise)
     assert.deepEqual(outcome(session), wanted)
     assert.equal(session.ended.filter(({ context }) => context !== '').length, 6)
-    assert.equal(session.streams.underWay, 0)
+    assert.equal(session.streams.inFlight, 0)
   }
   for (let from = 0; from < talk.length; from++) {
     const session = replay(talk.slice(from), { server: false, joined: true })
     session.close()
-    assert.equal(session.streams.underWay, 0)
+    assert.equal(session.streams.inFlight, 0)
     for (const { name, signalType, attributes } of session.ended) {
       assert.ok(name === 'grpc' || want.some(line => line.startsWith(`${name} `)), name)
       assert.equal(signalType, 'grpc')
@@ -712,7 +712,7 @@ test('of a thousand gRPC streams all that begin after the agent are told, and na
       joins++
       const session = replay(talk.slice(from), { server: true, joined: true })
       assert.equal(session.ended.length, heads.filter(at => at >= before).length)
-      assert.equal(session.streams.underWay + session.lost, 0)
+      assert.equal(session.streams.inFlight + session.lost, 0)
       for (const { name, attributes } of session.ended) {
         const status = attributes['rpc.response.status_code'] ?? '-'
         const said = `${name} ${status}`
@@ -756,7 +756,7 @@ test('a connection that is cut at any byte leaves nothing under way', () => {
       return { client, bytes: piece }
     })
     const session = replay(talk, { server: false }).close()
-    assert.equal(session.streams.underWay, 0)
+    assert.equal(session.streams.inFlight, 0)
     assert.equal(session.lost, 0)
     assert.ok(session.ended.length <= 3)
   }
@@ -791,7 +791,7 @@ test('any bytes are read without a fault, and nothing stays', () => {
           client ? session.client(bytes) : session.serverSays(bytes)
         }
         session.close()
-        assert.equal(session.streams.underWay, 0)
+        assert.equal(session.streams.inFlight, 0)
       },
     ),
     { numRuns: runs },

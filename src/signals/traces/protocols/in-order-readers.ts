@@ -93,7 +93,7 @@ export abstract class RequestReader extends Reader {
   }
 
   protected fault(flow: ByteFlow): false {
-    this.order.letGo()
+    this.order.discardPartial()
     this.reset()
     this.order.lostRequests()
     return this.order.fault(flow)

@@ -95,7 +95,7 @@ export abstract class InOrder extends Framing {
   }
 
   /** The request that is being read is none after all, or its end was not seen. */
-  letGo(): void {
+  discardPartial(): void {
     if (this.asking !== undefined) this.connection.release(this.asking)
     this.asking = undefined
   }
@@ -130,7 +130,7 @@ export abstract class InOrder extends Framing {
       this.release()
       return
     }
-    this.letGo()
+    this.discardPartial()
     const answered = this.blind && this.#whole
     const type = brokenOff(this.connection.errno)
     this.#requests.drain(operation => {
@@ -141,7 +141,7 @@ export abstract class InOrder extends Framing {
   }
 
   protected release(): void {
-    this.letGo()
+    this.discardPartial()
     this.#requests.drain(operation => this.connection.release(operation))
     this.#reset()
   }

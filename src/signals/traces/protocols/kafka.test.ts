@@ -240,7 +240,7 @@ test('every version of the requests is read', () => {
       .client(fetch(8, version, [orders]))
       .serverSays(fetched(8, version, [{ ...orders, parts: [{ partition: 3 }] }]))
     assert.equal(session.ended.length, 1)
-    assert.equal(session.streams.underWay, 0)
+    assert.equal(session.streams.inFlight, 0)
   }
 })
 
@@ -359,7 +359,7 @@ test('a broker that copies a partition makes no operations', () => {
     const topic = version >= 13 ? { ...orders, name: topicId } : orders
     const session = talk(fetch(7, version, [topic], 2), fetched(7, version, [topic])).close()
     assert.deepEqual(session.ended, [])
-    assert.equal(session.streams.underWay, 0)
+    assert.equal(session.streams.inFlight, 0)
   }
 })
 
@@ -419,7 +419,7 @@ test('pipelined requests are matched by their numbers', () => {
     session.ended.map(({ name }) => name),
     ids.map(id => `send topic ${id % 50}`),
   )
-  assert.equal(session.streams.underWay, 0)
+  assert.equal(session.streams.inFlight, 0)
 })
 
 test('what is under way when the connection ends has failed, but for a fetch that waits', () => {
@@ -429,7 +429,7 @@ test('what is under way when the connection ends has failed, but for a fetch tha
       session.ended.map(({ error }) => error),
       errors,
     )
-    assert.equal(session.streams.underWay, 0)
+    assert.equal(session.streams.inFlight, 0)
   }
   check(produce(7, 7, [orders]), 0, 'connection_closed')
   check(produce(7, 7, [orders]), 104, 'connection_reset')
@@ -481,7 +481,7 @@ test('a produce whose answer was lost ends when a later one is answered', () => 
       { error: '', startMs: 4 },
     ],
   )
-  assert.equal(session.streams.underWay, 0)
+  assert.equal(session.streams.inFlight, 0)
 })
 
 test('a connection that is older than the agent is read from its next request on', () => {
@@ -507,7 +507,7 @@ test('a connection that is older than the agent is read from its next request on
 test('what is no Kafka is refused, and leaves nothing behind', () => {
   const check = (session: StreamSession) => {
     assert.equal(session.refused, true)
-    assert.equal(session.streams.underWay, 0)
+    assert.equal(session.streams.inFlight, 0)
     assert.deepEqual(session.ended, [])
     assert.equal(session.asked, 0)
     assert.equal(session.lost, 0)

@@ -236,7 +236,7 @@ for (const [name, conversation] of Object.entries({ text, meta, binary })) {
     const whole = replay(memcached, conversation)
     const cut = replay(memcached, byteByByte(conversation))
     assert.deepEqual(withoutTimes(cut.ended), withoutTimes(whole.ended))
-    assert.equal(whole.streams.underWay, 0)
+    assert.equal(whole.streams.inFlight, 0)
   })
 
   test(`${name}: the beginning of a conversation tells no more than the whole`, () => {

@@ -166,7 +166,7 @@ test('handshake, sign-in and the end of sessions are no operations', () => {
   for (const command of ['hello', 'isMaster', 'ismaster', 'saslStart', 'saslContinue', 'endSessions']) {
     const session = talk(opMsg(7, 0, { [command]: 1, $db: 'admin' }), ok).close()
     assert.deepEqual(session.ended, [])
-    assert.equal(session.streams.underWay, 0)
+    assert.equal(session.streams.inFlight, 0)
   }
 })
 
@@ -260,16 +260,16 @@ test('answers are matched by their numbers in any order', () => {
     assert.equal(name, `find c${1_009 - i}`)
     assert.ok(endMs > startMs)
   })
-  assert.equal(session.streams.underWay, 0)
+  assert.equal(session.streams.inFlight, 0)
 })
 
 test('more requests under way than are kept are counted as given up', () => {
   const session = open()
   for (let id = 10; id < 1_134; id++) session.client(opMsg(id, 0, find))
-  assert.equal(session.streams.underWay, 1_024)
+  assert.equal(session.streams.inFlight, 1_024)
   assert.equal(session.lost, 100)
   session.close()
-  assert.equal(session.streams.underWay, 0)
+  assert.equal(session.streams.inFlight, 0)
   assert.equal(session.ended.length, 1_024)
 })
 
@@ -277,7 +277,7 @@ test('a write that wants no answer is done when it is sent', () => {
   const session = open().client(opMsg(7, 0, { insert: 'users', documents: [{}], $db: 'shop' }, moreToCome))
   assert.equal(session.ended[0]?.name, 'insert users')
   assert.equal(session.ended[0].error, '')
-  assert.equal(session.streams.underWay, 0)
+  assert.equal(session.streams.inFlight, 0)
 })
 
 test('a connection joined late tells of writes that want no answer', () => {
@@ -304,7 +304,7 @@ test('a hello that is answered for as long as the connection lasts is no operati
   for (let id = 0; id < 20; id++) session.serverSays(opMsg(901 + id, id === 0 ? 7 : 900 + id, ok, moreToCome))
   session.close(104)
   assert.deepEqual(session.ended, [])
-  assert.equal(session.streams.underWay, 0)
+  assert.equal(session.streams.inFlight, 0)
 })
 
 test('a compressed command is one operation, whose name is not known', () => {
@@ -330,7 +330,7 @@ test('a compressed command without an answer is done when a later one is answere
   )
   session.client(compressed(opMsg(9, 0, { endSessions: [], $db: 'admin' }))).close()
   assert.equal(session.ended.length, 2)
-  assert.equal(session.streams.underWay, 0)
+  assert.equal(session.streams.inFlight, 0)
 })
 
 test('the queries of before OP_MSG are read', () => {
@@ -400,7 +400,7 @@ test('an operation whose answer was lost ends without an error when the next com
   assert.equal(session.ended[0].endMs, 4)
   session.serverSays(opMsg(902, 8, ok))
   assert.equal(session.ended[1]?.name, 'find others')
-  assert.equal(session.streams.underWay, 0)
+  assert.equal(session.streams.inFlight, 0)
 })
 
 test('requests that were lost cost only themselves', () => {
@@ -432,7 +432,7 @@ test('a connection that is older than the agent is read from its next command on
 test('what is no MongoDB is refused, and leaves nothing behind', () => {
   const check = (session: StreamSession) => {
     assert.equal(session.refused, true)
-    assert.equal(session.streams.underWay, 0)
+    assert.equal(session.streams.inFlight, 0)
     assert.deepEqual(session.ended, [])
     assert.equal(session.lost, 0)
   }

@@ -141,7 +141,7 @@ test('a conversation tells of each message once, with its error and its context'
     [context, context, context, context, '', '', ''],
   )
   assert.equal(session.refused, false)
-  assert.equal(session.streams.underWay, 0)
+  assert.equal(session.streams.inFlight, 0)
 })
 
 test('a publish has the attributes of the messaging conventions', () => {
@@ -294,7 +294,7 @@ test('what is no MQTT is refused', () => {
     const session = replay(mqtt, calls)
     assert.equal(session.refused, true)
     assert.equal(session.ended.length, 0)
-    assert.equal(session.streams.underWay, 0)
+    assert.equal(session.streams.inFlight, 0)
   }
   check(['client', Buffer.from('GET / HTTP/1.1\r\n\r\n')])
   check(['client', hex('10 0e 0004 41424344 04 02 003c 0002 6331')])
@@ -311,7 +311,7 @@ test('the server side is given up', () => {
 test('thousands of messages without answers stay within bounds, and each is told once', () => {
   const session = opened()
   for (let i = 1; i <= 5_000; i++) session.client(publish('a', 'x', { qos: 1, id: i }))
-  assert.ok(session.streams.underWay <= 1_024)
+  assert.ok(session.streams.inFlight <= 1_024)
   session.close()
   assert.equal(session.ended.length, 5_000)
 })

@@ -84,7 +84,7 @@ function outcomes(of: StreamSession): string[] {
 function check(of: StreamSession, ...want: string[]): void {
   assert.deepEqual(outcomes(of), want)
   of.close()
-  assert.equal(of.streams.underWay, 0)
+  assert.equal(of.streams.inFlight, 0)
   assert.equal(of.ended.length, want.length)
   assert.ok(!of.refused)
 }
@@ -408,7 +408,7 @@ test('exchanges that were only counted do not harm those behind them', () => {
 test('what is under way when the connection ends has broken off', () => {
   const one = begun().client(query('SELECT a FROM t')).close(110)
   assert.deepEqual(outcomes(one), ['SELECT t: timeout'])
-  assert.equal(one.streams.underWay, 0)
+  assert.equal(one.streams.inFlight, 0)
 })
 
 test('another protocol is refused and tells nothing', () => {
@@ -421,9 +421,9 @@ test('another protocol is refused and tells nothing', () => {
   assert.ok(joined.refused)
   for (const { ended, streams } of [one, joined]) {
     assert.equal(ended.length, 0)
-    assert.equal(streams.underWay, 0)
+    assert.equal(streams.inFlight, 0)
   }
-  assert.equal(two.streams.underWay, 0)
+  assert.equal(two.streams.inFlight, 0)
 })
 
 test('a server side is let go', () => {

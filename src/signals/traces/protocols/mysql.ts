@@ -60,7 +60,7 @@ class Mysql implements Protocol, MysqlTexts {
         operation: 'PREPARE',
         database: '',
         batch: 0,
-        holds: 0,
+        holders: 0,
       }
       this.#preparations.set(statement, preparation)
     }
@@ -79,7 +79,7 @@ class Mysql implements Protocol, MysqlTexts {
   useOf(database: string): SqlStatement {
     let use = this.#uses.get(database)
     if (use === undefined) {
-      use = { ...unknownStatement, summary: `USE ${database}`, operation: 'USE', database, holds: 0 }
+      use = { ...unknownStatement, summary: `USE ${database}`, operation: 'USE', database, holders: 0 }
       this.#uses.set(database, use)
     }
     return use

@@ -234,7 +234,7 @@ test('what is no NATS is refused', () => {
     )
     assert.equal(session.refused, true)
     assert.equal(session.ended.length, 0)
-    assert.equal(session.streams.underWay, 0)
+    assert.equal(session.streams.inFlight, 0)
   }
   check(['client', 'GET / HTTP/1.1\r\n\r\n'])
   check(['client', 'MSG a 1 1\r\nx\r\n'])
@@ -257,7 +257,7 @@ test('an INFO that is longer than what is kept is passed over', () => {
 test('thousands of requests without answers stay within bounds, and each is told or counted as lost', () => {
   const session = opened()
   for (let i = 0; i < 5_000; i++) session.client(`PUB a ${inbox}.${i} 0\r\n\r\n`)
-  assert.ok(session.streams.underWay <= 1_024)
+  assert.ok(session.streams.inFlight <= 1_024)
   session.close()
   assert.equal(session.ended.length, 1_024)
   assert.equal(session.lost, 5_000 - 1_024)

@@ -62,7 +62,7 @@ function outcomes(of: StreamSession): string[] {
 function check(of: StreamSession, ...want: string[]): void {
   assert.deepEqual(outcomes(of), want)
   of.close()
-  assert.equal(of.streams.underWay, 0)
+  assert.equal(of.streams.inFlight, 0)
   assert.equal(of.ended.length, want.length)
   assert.ok(!of.refused)
 }
@@ -285,7 +285,7 @@ test('what is under way when the connection ends has broken off', () => {
   assert.deepEqual(outcomes(one), ['SELECT t: connection_reset'])
   const told = begun().client(query('SELECT pg_sleep(9)')).serverSays(failure('57P01', 'FATAL')).close()
   assert.deepEqual(outcomes(told), ['SELECT: 57P01'])
-  assert.equal(told.streams.underWay, 0)
+  assert.equal(told.streams.inFlight, 0)
 })
 
 test('a connection that is older than its observation is followed from its next query on', () => {
@@ -397,7 +397,7 @@ test('another protocol is refused and tells nothing', () => {
     const one = session().client(client).serverSays(server)
     assert.ok(one.refused)
     assert.equal(one.ended.length, 0)
-    assert.equal(one.streams.underWay, 0)
+    assert.equal(one.streams.inFlight, 0)
   }
 })
 
@@ -441,11 +441,11 @@ test('bytes at random and messages that were changed never make it throw', () =>
 test('ten thousand requests in one pipeline are bounded and end', () => {
   const one = begun()
   for (let i = 0; i < 100; i++) one.client((bind('s') + execute()).repeat(100))
-  assert.equal(one.streams.underWay, 4_096)
+  assert.equal(one.streams.inFlight, 4_096)
   for (let i = 0; i < 100; i++) one.serverSays((bound + complete('SELECT 1')).repeat(100))
   one.client(sync).serverSays(ready)
   assert.equal(one.ended.length + one.lost, 10_000)
-  assert.equal(one.streams.underWay, 0)
+  assert.equal(one.streams.inFlight, 0)
   one.client(query('SELECT a FROM t')).serverSays(complete('SELECT 1') + ready)
   assert.equal(one.ended.at(-1)!.name, 'SELECT t')
 })

@@ -142,7 +142,7 @@ test('a recorded conversation has one operation for each command', () => {
     'UNSUBSCRIBE',
     'INFO',
   ])
-  assert.equal(session.streams.underWay, 0)
+  assert.equal(session.streams.inFlight, 0)
 })
 
 test('how bytes are cut into calls changes nothing', () => {
@@ -266,7 +266,7 @@ test('messages of channels are nobody’s replies, in RESP2 and RESP3', () => {
     session.serverSays(push(type, 'unsubscribe', 'a', 0))
     session.client(command('LRANGE', 'l', '0', '-1')).serverSays('*1\r\n$7\r\nmessage\r\n')
     assert.deepEqual(told(session.ended), ['SUBSCRIBE 2', 'PING 2', 'UNSUBSCRIBE 1', 'LRANGE 1'])
-    assert.equal(session.streams.underWay, 0)
+    assert.equal(session.streams.inFlight, 0)
   }
 })
 
@@ -392,7 +392,7 @@ test('a connection that speaks something else is refused and tells nothing', () 
   for (let i = 0; i < 5; i++)
     session.client(command('GET', 'a')).serverSays('HTTP/1.1 400 Bad Request\r\n\r\n')
   assert.equal(session.refused, true)
-  assert.equal(session.streams.underWay, 0)
+  assert.equal(session.streams.inFlight, 0)
   assert.deepEqual(names(session.close()), [])
 })
 

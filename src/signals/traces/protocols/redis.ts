@@ -1,8 +1,8 @@
 import type { Protocol, ProtocolUnit } from '../../../foundation/model/protocol.ts'
 import type { Operation, StreamConnection, StreamDecoder } from '../../../foundation/model/stream.ts'
 import { describeDatabase } from './database-call.ts'
+import { CommandDescription } from './redis/description.ts'
 import { RedisStream } from './redis/stream.ts'
-import { Telling } from './redis/telling.ts'
 
 /**
  * Redis and what speaks like it (RESP2 and RESP3, redis.io/docs/reference/protocol-spec), told in the conventions for
@@ -25,7 +25,7 @@ export const redis: ProtocolUnit = {
 
 class Redis implements Protocol {
   readonly name = redis.name
-  readonly #telling = new Telling()
+  readonly #telling = new CommandDescription()
 
   fillCall({ connection, call }: Operation): boolean {
     const { peerAddress, peerPort } = connection

@@ -49,16 +49,16 @@ test('a request under way is found until it is over, or another one has its plac
   const numbered = (number: number) => Object.assign(new Request(), { number })
   const one = numbered(5 * 2 ** 31 + 1)
   requests.begin(one)
-  assert.equal(requests.underWay(one.number), one)
-  assert.equal(requests.underWay(5 * 2 ** 31 + 2), undefined)
+  assert.equal(requests.inFlight(one.number), one)
+  assert.equal(requests.inFlight(5 * 2 ** 31 + 2), undefined)
   one.ended = true
-  assert.equal(requests.underWay(one.number), undefined)
+  assert.equal(requests.inFlight(one.number), undefined)
   // Of 30,000 others the cells keep the newest, and each is told by its own number alone.
   let found = 0
   const others = Array.from({ length: 30_000 }, (_, i) => numbered((i % 50) * 2 ** 31 + 1000 * i))
   for (const other of others) requests.begin(other)
   for (const other of others) {
-    const request = requests.underWay(other.number)
+    const request = requests.inFlight(other.number)
     if (request === undefined) continue
     assert.equal(request, other)
     found++
@@ -72,11 +72,11 @@ test('nothing is remembered while nobody asks, nor from before', () => {
   requests.begin(one)
   requests.end(4, traceId(1), spanId(1))
   requests.start()
-  assert.deepEqual([requests.underWay(3), requests.linkOf(4), requests.size], [undefined, undefined, 0])
+  assert.deepEqual([requests.inFlight(3), requests.linkOf(4), requests.size], [undefined, undefined, 0])
   requests.begin(one)
   requests.end(4, traceId(1), spanId(1))
   requests.start()
-  assert.deepEqual([requests.underWay(3), requests.linkOf(4), requests.size], [undefined, undefined, 0])
+  assert.deepEqual([requests.inFlight(3), requests.linkOf(4), requests.size], [undefined, undefined, 0])
   requests.end(4, traceId(1), spanId(1))
   requests.stop()
   assert.deepEqual([requests.linkOf(4), requests.size], [undefined, 0])

@@ -45,7 +45,7 @@ export class ActiveRequests {
   }
 
   /** The request of this number that was begun, and is not over. */
-  underWay(number: number): Request | undefined {
+  inFlight(number: number): Request | undefined {
     const request = this.#kept?.begun[placeOf(number)]
     return request !== undefined && request.number === number && !request.ended ? request : undefined
   }

@@ -211,7 +211,7 @@ export class Contexts {
   }
 
   /** Whether a side of a request has begun and not ended, as far as that was told. */
-  isUnderWay(server: boolean, sequence: number, ports: number): boolean {
+  isInFlight(server: boolean, sequence: number, ports: number): boolean {
     return this.#lookUp(server, sequence, ports)?.ended === false
   }
 

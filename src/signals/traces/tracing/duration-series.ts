@@ -38,7 +38,7 @@ export abstract class DurationSeries {
   }
 
   /** Calls that were counted and not told yet. */
-  get untold(): number {
+  get unreported(): number {
     return this.count - this.#toldCount
   }
 
@@ -47,7 +47,7 @@ export abstract class DurationSeries {
   abstract merge(count: number, sumNs: number, buckets: ArrayLike<number>): void
 
   /** All that was counted was told. */
-  tell(): void {
+  markReported(): void {
     this.#toldCount = this.count
     this.#toldSumNs = this.sumNs
   }
@@ -91,8 +91,8 @@ class ExplicitSeries extends DurationSeries {
     this.sumNs += sumNs
   }
 
-  override tell(): void {
-    super.tell()
+  override markReported(): void {
+    super.markReported()
     this.#told ??= new Float64Array(this.buckets.length)
     this.#told.set(this.buckets)
   }
@@ -153,8 +153,8 @@ class ExponentialSeries extends DurationSeries {
     this.sumNs += sumNs
   }
 
-  override tell(): void {
-    super.tell()
+  override markReported(): void {
+    super.markReported()
     this.#toldZeroCount = this.zeroCount
     const { scale, offset, counts } = this.buckets
     this.#told = { scale, offset, counts: counts.slice() }

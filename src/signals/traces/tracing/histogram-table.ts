@@ -79,12 +79,12 @@ export class HistogramTable {
   }
 
   /** All of it was told. Returns whether anything was new. */
-  tell(): boolean {
+  markReported(): boolean {
     let isNew = false
     for (const series of this.overflow === undefined ? this.#all : [...this.#all, this.overflow]) {
-      if (series.untold === 0) continue
+      if (series.unreported === 0) continue
       isNew = true
-      series.tell()
+      series.markReported()
     }
     return isNew
   }

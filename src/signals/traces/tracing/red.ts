@@ -139,7 +139,7 @@ export class RedTable {
       for (const table of tables) {
         this.#sinceUs = nowUs()
         const metrics = table.metrics(this.#sinceUs)
-        table.tell()
+        table.markReported()
         if (table.forgotten || (table.isService && table.idle > mostIdle)) this.#remove(table)
         if (metrics.length > 0) yield { resource: table.resource, metrics }
       }
@@ -152,7 +152,7 @@ export class RedTable {
   forget(resource: Resource, next?: Resource): void {
     const table = this.#tables.get(resource)
     if (table === undefined || next === resource) return
-    if (table.told) {
+    if (table.reported) {
       table.forgotten = true
       return
     }
@@ -257,7 +257,7 @@ export class RedTable {
     if (histogram.overflow === undefined) this.#hold(table, this.#seriesBytes)
     const overflow = histogram.overflow ?? histogram.addOverflow(this.#sinceUs)
     for (const series of gone) {
-      this.overflowed += series.untold
+      this.overflowed += series.unreported
       series.handOver(overflow)
     }
     return overflow
@@ -268,11 +268,11 @@ export class RedTable {
     this.#remove(table)
     for (const [desc, { series, overflow }] of table.histograms) {
       for (const each of series) {
-        const { untold, attributes } = each
+        const { unreported: untold, attributes } = each
         if (untold === 0) continue
         each.handOver(to.histograms.get(desc)?.find(attributes) ?? this.#place(to, desc, attributes, untold))
       }
-      if (overflow !== undefined && overflow.untold > 0) overflow.handOver(this.#overflow(to, desc))
+      if (overflow !== undefined && overflow.unreported > 0) overflow.handOver(this.#overflow(to, desc))
     }
   }
 
@@ -314,7 +314,7 @@ export class RedTable {
    * the owner itself, too.
    */
   #hasRoom(owner: Owner, bytes: number, own = false): boolean {
-    while (!this.#share.fits(bytes)) {
+    while (!this.#share.hasRoom(bytes)) {
       const giver = this.#isGiving ? undefined : this.#share.giver(owner, bytes)
       const isOwn = giver !== undefined && isSameOwner(giver, owner)
       if (giver === undefined || (isOwn && !own) || !this.#giveUp(giver, bytes, isOwn)) {
@@ -381,7 +381,7 @@ class ResourceTable {
   series = 0
   forgotten = false
   /** A receiver knows of it. */
-  told = false
+  reported = false
   /** It gets no more room until the next collection. */
   refused = false
   /** Collections since something was counted last. */
@@ -403,11 +403,11 @@ class ResourceTable {
     return metrics
   }
 
-  tell(): void {
-    this.told = true
+  markReported(): void {
+    this.reported = true
     this.refused = false
     this.idle++
-    for (const histogram of this.histograms.values()) if (histogram.tell()) this.idle = 0
+    for (const histogram of this.histograms.values()) if (histogram.markReported()) this.idle = 0
   }
 }
 

@@ -7,9 +7,9 @@ import { isProbe } from './probe-request.ts'
 
 export interface RequestEdgesOptions {
   /** Told of each request once. */
-  readonly tell: (edge: RequestEdge) => void
+  readonly report: (edge: RequestEdge) => void
   /** Whether a side of a request has begun and not ended, as far as that was told. */
-  readonly isUnderWay: (server: boolean, sequence: number, ports: number) => boolean
+  readonly isInFlight: (server: boolean, sequence: number, ports: number) => boolean
   /** Milliseconds of a clock that never goes back. */
   readonly now: () => number
 }
@@ -67,7 +67,7 @@ export class RequestEdges {
     const half = this.#table.find(sequence, ports)
     if (half !== undefined && this.#meets(half, server)) return
     // Of containers' addresses nobody knows whether they are on this host, but for what was seen to begin.
-    if (local || this.#options.isUnderWay(!server, sequence, ports)) this.#hold(operation, request, of)
+    if (local || this.#options.isInFlight(!server, sequence, ports)) this.#hold(operation, request, of)
     else this.#tell()
   }
 
@@ -77,7 +77,7 @@ export class RequestEdges {
       const half = this.#waiting.first
       if (half === undefined || nowMs - half.atMs < holdMs) return
       const { server, sequence, ports, endedMs } = half
-      if (nowMs - endedMs < underWayMs && this.#options.isUnderWay(!server, sequence, ports)) {
+      if (nowMs - endedMs < underWayMs && this.#options.isInFlight(!server, sequence, ports)) {
         half.atMs = nowMs
         this.#waiting.remove(half)
         this.#waiting.add(half)
@@ -140,11 +140,11 @@ export class RequestEdges {
     edge.wasProbe = half.probe
     edge.side(half.server, half.of!, half.localAddress, half.durationNs)
     edge.side(!half.server, half.peerAddress, '', -1)
-    this.#options.tell(edge)
+    this.#options.report(edge)
   }
 
   #tell(): void {
-    this.#options.tell(this.#edge)
+    this.#options.report(this.#edge)
   }
 
   #release(half: Half): void {

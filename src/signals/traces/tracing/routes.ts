@@ -136,7 +136,7 @@ export class Routes {
   }
 
   #takes(owner: Owner, bytes: number): boolean {
-    while (!this.#room.fits(bytes)) {
+    while (!this.#room.hasRoom(bytes)) {
       const giver = this.#room.giver(owner, bytes)
       if (giver === undefined || isSameOwner(owner, giver) || !this.#gives(giver)) {
         this.#refused++

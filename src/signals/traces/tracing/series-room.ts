@@ -61,7 +61,7 @@ export class SeriesRoom<S extends PlacedSeries> {
 
   /** Whether a series of `owner` gets a place, which is to be taken by `add` then. */
   offers(owner: Owner, rank: number): boolean {
-    if (this.#share.fits(1)) return true
+    if (this.#share.hasRoom(1)) return true
     const holder = this.#holders.get(owner)
     if (holder === undefined || holder.refused < rank) {
       if (this.#frees(owner, rank)) return true

@@ -57,7 +57,7 @@ export const graphMetrics: readonly MetricDeclaration[] = [requests, failures, c
 
 /** What an edge takes without its names, measured. */
 const edgeBytes = 1300
-/** Names come from their services' own side, and are no longer than this (`maxToldBytes` of entities). */
+/** Names come from their services' own side, and are no longer than this (`maxDeclaredBytes` of entities). */
 const nameBytes = 256
 /** What an owner keeps longest: anybody on the network may ask a server, nobody but its own processes ask for it. */
 const ranks = { fromOutside: 0, toOutside: 1, within: 2 } as const

@@ -20,7 +20,7 @@ export class SpanExports {
   readonly #relays = new BoundedMap<number, number>(maxRelays)
 
   /** Whether a call that is over is an export of telemetry, and by it the process is one that exports its own spans. */
-  told(operation: Operation, nowMs: number): 'no' | 'telemetry' | 'own_spans' {
+  exportKind(operation: Operation, nowMs: number): 'no' | 'telemetry' | 'own_spans' {
     const { server, pid, localPort } = operation.connection
     if (server && takesSpans(operation)) this.#relays.set(pid, nowMs)
     if (!operation.call.telemetry) return 'no'

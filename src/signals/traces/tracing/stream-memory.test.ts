@@ -177,10 +177,10 @@ test('what ends all at once is told of in several turns of the loop, and nothing
     assert.equal(host.streams.size, 0)
     const first = host.ends.get(1)!
     assert.ok(first > 0 && first < 500, `${first}`)
-    while (host.streams.underWay > 0) {
-      const before = host.streams.underWay
+    while (host.streams.inFlight > 0) {
+      const before = host.streams.inFlight
       await new Promise(setImmediate)
-      assert.ok(before - host.streams.underWay <= 200)
+      assert.ok(before - host.streams.inFlight <= 200)
     }
     assert.equal(host.ends.get(1), 4_000)
     assert.equal(host.streams.bytes, 0)
@@ -208,14 +208,14 @@ test('the governor has connections given up, and refuses requests while memory i
   assert.ok(governor.bytes < held * 0.8, `${governor.bytes} of ${held}`)
   const lost = host.lostFor.get('no_memory')!
   host.call(9, 9, 'redis', get, true)
-  const { underWay } = host.streams
+  const { inFlight: underWay } = host.streams
   host.hold(4, 4, 10)
-  assert.equal(host.streams.underWay, underWay)
+  assert.equal(host.streams.inFlight, underWay)
   assert.ok(host.lostFor.get('no_memory')! > lost)
   reading.liveHeapBytes = 0
   governor.look()
   host.call(10, 10, 'redis', get, true)
-  assert.equal(host.streams.underWay, underWay + 1)
+  assert.equal(host.streams.inFlight, underWay + 1)
 })
 
 test('a connection of HTTP/2 that is refused with requests under way leaves nothing to others', () => {
@@ -231,14 +231,14 @@ test('a connection of HTTP/2 that is refused with requests under way leaves noth
     }
   }
   assert.equal(host.streams.refused, 20)
-  assert.equal(host.streams.underWay, 0)
+  assert.equal(host.streams.inFlight, 0)
   // Those that come next take what was given back: each has its own, and its own end.
   for (let connection = 101; connection <= 140; connection++) host.hold(2, connection, 100)
-  assert.equal(host.streams.underWay, 4_000)
+  assert.equal(host.streams.inFlight, 4_000)
   for (let connection = 1; connection <= 140; connection++) host.close(connection)
   host.streams.settle()
   assert.equal(host.ends.get(2), 4_000)
-  assert.equal(host.streams.underWay, 0)
+  assert.equal(host.streams.inFlight, 0)
   assert.equal(host.streams.bytes, 0)
 })
 
@@ -254,7 +254,7 @@ test('requests that a server will not look at, and that were silent for long, en
   host.close(1)
   host.streams.settle()
   assert.equal(host.ends.get(1), 100)
-  assert.equal(host.streams.underWay, 0)
+  assert.equal(host.streams.inFlight, 0)
   assert.equal(host.streams.bytes, 0)
 })
 
@@ -270,7 +270,7 @@ test('what ends faster than it is told of has a bound in bytes', () => {
   host.streams.settle()
   assert.equal(host.ends.get(1), 24_000)
   assert.equal(host.streams.bytes, 0)
-  assert.equal(host.streams.underWay, 0)
+  assert.equal(host.streams.inFlight, 0)
 })
 
 /** A request and its answer, which name the request by a number at these places. */
@@ -319,14 +319,14 @@ for (const [protocol, [ask, answer]] of Object.entries(exchanges)) {
       host.call(1, 1, protocol, ask!(i), true)
       host.call(1, 1, protocol, answer!(i), false)
     }
-    assert.equal(host.streams.underWay, 0)
+    assert.equal(host.streams.inFlight, 0)
     const before = held()
     for (let i = 0; i < count; i++) host.call(1, 1, protocol, ask!(i), true)
-    assert.equal(host.streams.underWay, count)
+    assert.equal(host.streams.inFlight, count)
     const most = held() - before
     assert.ok(most >= 8 * count, `${most}`)
     for (let i = 1; i < count; i++) host.call(1, 1, protocol, answer!(i), false)
-    assert.equal(host.streams.underWay, 1)
+    assert.equal(host.streams.inFlight, 1)
     assert.ok(held() - before < most / 4, `${held() - before} of ${most}`)
   })
 }

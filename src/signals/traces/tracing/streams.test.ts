@@ -70,7 +70,7 @@ test('a lookup over UDP that nobody answers ends as a timeout, though nobody tel
   streams.tick(32e9)
   assert.deepEqual(told.errors, ['timeout'])
   assert.equal(streams.size, 0)
-  assert.equal(streams.underWay, 0)
+  assert.equal(streams.inFlight, 0)
 })
 
 test('a connection of TCP may be silent for as long as it likes', () => {
@@ -93,12 +93,12 @@ test('a silent connection whose process has ended is let go, and what was under 
   streams.tick(20e9)
   assert.equal(streams.size, 3, 'news of its end may be on its way')
   streams.tick(40e9)
-  assert.deepEqual([streams.size, streams.underWay], [1, 1])
+  assert.deepEqual([streams.size, streams.inFlight], [1, 1])
   assert.deepEqual(told.lostFor, ['ring_full', 'ring_full'])
   assert.deepEqual(told.errors, [])
   gone.add(8)
   streams.tick(400e9)
-  assert.deepEqual([streams.size, streams.underWay], [0, 0])
+  assert.deepEqual([streams.size, streams.inFlight], [0, 0])
 })
 
 test('operations whose bytes found no room or no buffer are counted so, and what was no HTTP is not', () => {
@@ -143,7 +143,7 @@ test('what is under way when the agent stops did not fail', () => {
     session.ended.map(({ error }) => error),
     [''],
   )
-  assert.equal(session.streams.underWay, 0)
+  assert.equal(session.streams.inFlight, 0)
 })
 
 test('a connection that has to make room did not fail, and what was under way is counted', () => {
@@ -156,5 +156,5 @@ test('a connection that has to make room did not fail, and what was under way is
   streams.segment(segmentOf(2, 'redis', get, { sequence: 1 }))
   assert.deepEqual(told.errors, [''])
   assert.deepEqual(told.lostFor, ['no_memory'])
-  assert.equal(streams.underWay, 1)
+  assert.equal(streams.inFlight, 1)
 })

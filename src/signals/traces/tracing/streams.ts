@@ -91,7 +91,7 @@ export class Streams {
     return this.#streams.size
   }
 
-  get underWay(): number {
+  get inFlight(): number {
     return this.#pool.used
   }
 

@@ -73,8 +73,8 @@ export class Tracer {
     const { edge } = options
     if (edge === undefined) return
     this.#edges = new RequestEdges({
-      tell: edge,
-      isUnderWay: (server, sequence, ports) => this.#contexts.isUnderWay(server, sequence, ports),
+      report: edge,
+      isInFlight: (server, sequence, ports) => this.#contexts.isInFlight(server, sequence, ports),
       now: options.now,
     })
   }
@@ -115,7 +115,7 @@ export class Tracer {
     this.#settle()
     const link = requests.linkOf(number)
     if (link !== undefined) return link
-    const request = requests.underWay(number)
+    const request = requests.inFlight(number)
     if (request === undefined) return undefined
     contexts.resolve(request)
     return this.rules.ratio >= 1 || this.#isInRatio(request.traceId)
@@ -146,7 +146,7 @@ export class Tracer {
     }
     const nowMs = options.now()
     this.ports.called(connection)
-    const exported = this.#spanExports.told(operation, nowMs)
+    const exported = this.#spanExports.exportKind(operation, nowMs)
     if (exported !== 'no') {
       this.telemetry++
       contexts.forget(request)

@@ -78,7 +78,7 @@ test('a fault on the bytes of one connection costs that connection, and nobody e
   assert.match(seen.lines, /cannot decode a request; please report this.*redis.*x is not iterable/)
   for (const connection of [8]) sink.segment(segment(connection, value, false))
   assert.deepEqual(
-    [seen.asked, seen.ended, streams.underWay],
+    [seen.asked, seen.ended, streams.inFlight],
     [1, 1, 1],
     'what the fault left is not known to have ended',
   )

@@ -6,7 +6,7 @@ import {
   partText,
   sizeText,
 } from '../../../../foundation/lib/number-text.ts'
-import { leftIn, rightIn } from '../../../../foundation/lib/terminal-text.ts'
+import { padLeft, padRight } from '../../../../foundation/lib/terminal-text.ts'
 import type { PipelineLine } from '../../../../view/api/ui/documents.ts'
 import { fillOf } from '../../bars.ts'
 import { lossesOf, meaningOf } from '../../losses.ts'
@@ -23,7 +23,7 @@ export function pipelineLines({ pipeline }: View, canvas: Canvas): Line[] {
 }
 
 function signalLines({ signals }: PipelineLine, canvas: Canvas): Line[] {
-  const head = ` ${leftIn('SIGNAL', 9)}${rightIn('in/s', 7)}${rightIn('out/s', 7)}${rightIn('drop/s', 7)}${rightIn('QUEUED', 8)}  QUEUE`
+  const head = ` ${padRight('SIGNAL', 9)}${padLeft('in/s', 7)}${padLeft('out/s', 7)}${padLeft('drop/s', 7)}${padLeft('QUEUED', 8)}  QUEUE`
   return [[[head, 'dim']], ...signals.map(signal => signalLine(signal, canvas)), []]
 }
 
@@ -36,9 +36,9 @@ function signalLine(signal: Signal, { unicode }: Canvas): Line {
   const soon = full_in_s === null ? '' : `  full in ${msText(full_in_s * 1000)}`
   const oldest = signal.oldest_ms > 0 ? `  oldest ${msText(signal.oldest_ms)}` : ''
   return [
-    ` ${leftIn(signal.signal, 9)}${rightIn(amountText(collected_per_s), 7)}${rightIn(amountText(exported_per_s), 7)}`,
-    [rightIn(`${amountText(dropped_per_s)}${isLossy ? '!' : ''}`, 7), isLossy ? 'red' : undefined],
-    `${rightIn(countText(queued), 8)}  `,
+    ` ${padRight(signal.signal, 9)}${padLeft(amountText(collected_per_s), 7)}${padLeft(amountText(exported_per_s), 7)}`,
+    [padLeft(`${amountText(dropped_per_s)}${isLossy ? '!' : ''}`, 7), isLossy ? 'red' : undefined],
+    `${padLeft(countText(queued), 8)}  `,
     [fillOf(fill, unicode), fill > 0.8 ? 'red' : fill > 0.5 ? 'yellow' : undefined],
     ` ${signal.durable ? `${sizeText(queued_bytes)} disk` : partText(queued_bytes, capacity_bytes)}`,
     [soon, 'yellow'],
@@ -51,8 +51,8 @@ function lossLines(pipeline: PipelineLine, { shown }: Canvas): Line[] {
   if (lost.length === 0) return [['  Nothing dropped since start.'], []]
   const rows = lost.map(
     (loss): Line => [
-      ` ${leftIn(loss.signal, 9)}`,
-      [rightIn(grouped(loss.items), 12), loss.isIntended ? undefined : 'red'],
+      ` ${padRight(loss.signal, 9)}`,
+      [padLeft(grouped(loss.items), 12), loss.isIntended ? undefined : 'red'],
       `${loss.isIntended ? ' ' : '!'} ${shown(loss.reason)}${meaningOf(loss)}`,
     ],
   )
@@ -67,8 +67,8 @@ function nodeLines({ nodes }: PipelineLine, { shown }: Canvas): Line[] {
       .filter(node => node.kind === kind)
       .map(
         ({ name, state, reason }): Line => [
-          ` ${leftIn(kind, 10)}`,
-          [leftIn(state, 8), look[state]],
+          ` ${padRight(kind, 10)}`,
+          [padRight(state, 8), look[state]],
           shown(name),
           reason === '' ? '' : `: ${shown(reason)}`,
         ],

@@ -1,5 +1,5 @@
 import { amountText, countText, msText } from '../../../../foundation/lib/number-text.ts'
-import { leftIn, rightIn } from '../../../../foundation/lib/terminal-text.ts'
+import { padLeft, padRight } from '../../../../foundation/lib/terminal-text.ts'
 import type { ServiceLine } from '../../../../view/api/ui/documents.ts'
 import { barsOf } from '../../bars.ts'
 import type { Line, Piece } from '../line.ts'
@@ -37,8 +37,8 @@ function summaryLines(
   const bars = Math.max(10, Math.min(columns - 34, 90))
   const span = msText(Math.min(bars, requests_per_s.length) * step_ms)
   const row = (title: string, value: string, values: readonly (number | null)[], look?: Piece[1]): Line => [
-    ` ${leftIn(title, 10)}`,
-    [leftIn(value, 10), look as 'red' | undefined],
+    ` ${padRight(title, 10)}`,
+    [padRight(value, 10), look as 'red' | undefined],
     barsOf(values, bars, unicode),
   ]
   return [
@@ -50,7 +50,7 @@ function summaryLines(
     row('req/s', amountText(service.requests_per_s), requests_per_s),
     row('errors', `${amountText(errors_percent)}%`, errors_per_s, errorLook(errors_percent)),
     row('p95', msText(service.p95_ms), p95_ms),
-    [` ${leftIn('p50', 10)}${leftIn(msText(service.p50_ms), 10)}p99 ${msText(service.p99_ms)}`],
+    [` ${padRight('p50', 10)}${padRight(msText(service.p50_ms), 10)}p99 ${msText(service.p99_ms)}`],
     [],
   ] satisfies Line[]
 }
@@ -66,7 +66,7 @@ function routeLines({ routes }: ServiceLine, { shown, columns }: Canvas): Line[]
   const width = Math.max(16, Math.min(columns - 28, 60))
   const head: Line = [
     [
-      ` ${leftIn('OPERATION', width)} ${rightIn('SPANS', 7)} ${rightIn('ERRORS', 7)} ${rightIn('SLOWEST', 8)}`,
+      ` ${padRight('OPERATION', width)} ${padLeft('SPANS', 7)} ${padLeft('ERRORS', 7)} ${padLeft('SLOWEST', 8)}`,
       'dim',
     ],
   ]
@@ -74,9 +74,9 @@ function routeLines({ routes }: ServiceLine, { shown, columns }: Canvas): Line[]
     head,
     ...routes.map(
       ({ name, spans, errors, slowest_ms }): Line => [
-        ` ${leftIn(shown(name), width)} ${rightIn(countText(spans), 7)} `,
-        [rightIn(`${countText(errors)}${errors > 0 ? '!' : ''}`, 7), errors > 0 ? 'red' : undefined],
-        ` ${rightIn(msText(slowest_ms), 8)}`,
+        ` ${padRight(shown(name), width)} ${padLeft(countText(spans), 7)} `,
+        [padLeft(`${countText(errors)}${errors > 0 ? '!' : ''}`, 7), errors > 0 ? 'red' : undefined],
+        ` ${padLeft(msText(slowest_ms), 8)}`,
       ],
     ),
     [],

@@ -1,5 +1,5 @@
 import { amountText, msText } from '../../../../foundation/lib/number-text.ts'
-import { fitted, leftIn, rightIn, widthOf } from '../../../../foundation/lib/terminal-text.ts'
+import { fitted, padLeft, padRight, widthOf } from '../../../../foundation/lib/terminal-text.ts'
 import type { Line, Piece } from '../line.ts'
 import { barAt, type Service, shownServices, type View } from '../view.ts'
 import { type Canvas, errorLook } from './page.ts'
@@ -49,12 +49,12 @@ function headerLine({ order }: View, { name, protocol }: Widths): Line {
   const cell = (title: string, text: string): Piece => (order === title ? [text, 'bold'] : [text, 'dim'])
   return [
     ' ',
-    cell('service', leftIn('SERVICE', name)),
+    cell('service', padRight('SERVICE', name)),
     ' ',
-    [leftIn('PROTO', protocol), 'dim'],
+    [padRight('PROTO', protocol), 'dim'],
     ...Object.entries(numberWidths).flatMap(([title, columns]) => [
       ' ',
-      cell(title, rightIn(title, columns)),
+      cell(title, padLeft(title, columns)),
     ]),
     ['  CALLS', 'dim'],
   ]
@@ -69,17 +69,17 @@ function serviceLine(
   const { errors_percent, requests_per_s, p50_ms, p95_ms, p99_ms, serves } = service
   const look = marked ? 'inverse' : undefined
   const errors = `${amountText(errors_percent)}${errors_percent > 0 ? (unicode ? '▲' : '!') : ' '}`
-  const numbers = [p50_ms, p95_ms, p99_ms].map(ms => rightIn(msText(ms), 6)).join(' ')
+  const numbers = [p50_ms, p95_ms, p99_ms].map(ms => padLeft(msText(ms), 6)).join(' ')
   // One that only calls has no requests of its own: what it counts are calls.
   const protocols = service.protocols.map(shown).join(',') || '-'
   const line: Piece[] = [
-    [`${marked ? '>' : ' '}${leftIn(shown(service.name), name)} ${leftIn(protocols, protocol)} `, look],
-    [`${rightIn(`${amountText(requests_per_s)}${serves ? '' : '>'}`, 6)} `, look],
-    [rightIn(errors, 6), marked ? 'inverse' : errorLook(errors_percent)],
+    [`${marked ? '>' : ' '}${padRight(shown(service.name), name)} ${padRight(protocols, protocol)} `, look],
+    [`${padLeft(`${amountText(requests_per_s)}${serves ? '' : '>'}`, 6)} `, look],
+    [padLeft(errors, 6), marked ? 'inverse' : errorLook(errors_percent)],
     [` ${numbers}  `, look],
   ]
   const calls = fitted(service.dependencies.map(shown).join(', '), room)
-  return [...line, [marked ? leftIn(calls, room) : calls, look]]
+  return [...line, [marked ? padRight(calls, room) : calls, look]]
 }
 
 function emptyLines(view: View): Line[] {

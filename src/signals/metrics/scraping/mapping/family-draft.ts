@@ -50,7 +50,7 @@ export class FamilyDraft {
   }
 
   /** False: something else is said of it already. */
-  tellTarget(identity: Identity, labels: Attributes): boolean {
+  addTarget(identity: Identity, labels: Attributes): boolean {
     const key = JSON.stringify([identity.job, identity.instance])
     if (this.#targetInfo.has(key)) return false
     this.#targetInfo.set(key, { identity, labels })

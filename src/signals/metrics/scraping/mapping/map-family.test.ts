@@ -5,11 +5,11 @@ import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import {
+  linesOf,
   type MappingCase,
   readCases,
   relabelled,
   scrapeUs,
-  told,
   writtenCase,
 } from '../../../../../test/helpers/mapping-cases.ts'
 import { assertSamePlaces } from '../../../../../test/helpers/mapping-places.ts'
@@ -50,7 +50,7 @@ for (const file of readdirSync(folder)) {
     const written: string[] = []
     for (const one of cases) {
       const metrics = inputsOf(one)
-        .flatMap(input => told(mapFamily({ ...input, numbers: 'values' })))
+        .flatMap(input => linesOf(mapFamily({ ...input, numbers: 'values' })))
         .join('\n')
       written.push(writtenCase(one, metrics))
       if (process.env.UPDATE_GOLDEN !== '1') assert.equal(metrics, one.metrics, one.title)

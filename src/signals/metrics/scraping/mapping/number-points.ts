@@ -76,7 +76,7 @@ export class NumberPoints {
   /** Labels of `target_info` are no point but say what the target is. */
   #isTargetInfo({ name }: MappedSeries, { origin, attributes }: SeriesLabels): boolean {
     if (name !== 'target_info' || this.#type === 'counter' || this.#type === 'stateset') return false
-    if (!this.#draft.tellTarget(origin.identity, attributes)) this.#draft.drop('duplicate_series')
+    if (!this.#draft.addTarget(origin.identity, attributes)) this.#draft.drop('duplicate_series')
     return true
   }
 }

@@ -5,18 +5,18 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, test } from 'node:test'
 import { DnsServer } from '../../../../../test/helpers/dns-server.ts'
 import { until } from '../../../../../test/helpers/program.ts'
-import { isAtFault, ToldTargets } from '../../../../../test/helpers/told-targets.ts'
+import { isAtFault, ReportedTargets } from '../../../../../test/helpers/reported-targets.ts'
 import type { SettingsOf } from '../source.ts'
 import { DnsTargets } from './dns.ts'
 
 let server: DnsServer
-let told: ToldTargets
+let told: ReportedTargets
 let source: DnsTargets
 let directory: string
 
 beforeEach(async () => {
   server = await DnsServer.start()
-  told = new ToldTargets()
+  told = new ReportedTargets()
   directory = mkdtempSync(join(tmpdir(), 'svc-dns-'))
 })
 afterEach(async () => {

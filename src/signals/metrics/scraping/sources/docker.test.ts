@@ -5,12 +5,16 @@ import type { AddressInfo } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { Dockerd, withoutDocker } from '../../../../../test/helpers/dockerd.ts'
 import { until } from '../../../../../test/helpers/program.ts'
-import { isAtFault, ToldTargets } from '../../../../../test/helpers/told-targets.ts'
+import { isAtFault, ReportedTargets } from '../../../../../test/helpers/reported-targets.ts'
 import type { TargetSource } from '../source.ts'
 import { openSource } from './index.ts'
 
-function start(t: TestContext, host: string, refreshMs = 100): { source: TargetSource; told: ToldTargets } {
-  const told = new ToldTargets()
+function start(
+  t: TestContext,
+  host: string,
+  refreshMs = 100,
+): { source: TargetSource; told: ReportedTargets } {
+  const told = new ReportedTargets()
   const source = openSource(
     { kind: 'docker', host, port: 80, hostNetworkingHost: 'localhost', refreshMs },
     told.options,

@@ -9,7 +9,7 @@ import {
 } from '../../../../foundation/lib/json-fields.ts'
 import { EngineClient, EngineError } from '../../../../identity/discovery/docker/engine-client.ts'
 import { enginePlace } from '../../../../identity/discovery/docker/engine-places.ts'
-import { meetEngine } from '../../../../identity/discovery/docker/engine-session.ts'
+import { identifyEngine } from '../../../../identity/discovery/docker/engine-session.ts'
 import type { TargetGroup } from '../scrape-job.ts'
 import type { SettingsOf, SourceKind, SourceOptions, TargetSource, TargetSourceState } from '../source.ts'
 import { jsonElements } from './_json-list.ts'
@@ -75,7 +75,7 @@ class DockerTargets implements TargetSource {
   }
 
   async #ask(client: EngineClient): Promise<void> {
-    const { prefix: version } = await meetEngine(client)
+    const { prefix: version } = await identifyEngine(client)
     const list = async (path: string) => {
       const bytes = await client.ask({ path: `${version}${path}`, maxBytes: maxListBytes, timeoutMs: listMs })
       const objects: JsonObject[] = []

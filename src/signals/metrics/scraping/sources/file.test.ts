@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, test } from 'node:test'
 import { until } from '../../../../../test/helpers/program.ts'
-import { isAtFault, ToldTargets } from '../../../../../test/helpers/told-targets.ts'
+import { isAtFault, ReportedTargets } from '../../../../../test/helpers/reported-targets.ts'
 import type { TargetSource } from '../source.ts'
 import { openSource } from './index.ts'
 
@@ -14,12 +14,12 @@ const quick = 100
 const never = 3_600_000
 
 let directory: string
-let told: ToldTargets
+let told: ReportedTargets
 let source: TargetSource
 
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'svc-file-sd-'))
-  told = new ToldTargets()
+  told = new ReportedTargets()
 })
 afterEach(() => {
   source.stop()

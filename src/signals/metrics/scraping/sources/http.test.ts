@@ -3,13 +3,13 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, test } from 'node:test'
 import { until } from '../../../../../test/helpers/program.ts'
-import { isAtFault, ToldTargets } from '../../../../../test/helpers/told-targets.ts'
+import { isAtFault, ReportedTargets } from '../../../../../test/helpers/reported-targets.ts'
 import { type Access, noAccess } from '../scrape-job.ts'
 import type { TargetSource } from '../source.ts'
 import { openSource } from './index.ts'
 
 let server: Server
-let told: ToldTargets
+let told: ReportedTargets
 let source: TargetSource
 let answer: (request: IncomingMessage, response: ServerResponse) => void
 let requests: IncomingMessage[]
@@ -21,7 +21,7 @@ beforeEach(async () => {
     answer(request, response)
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  told = new ToldTargets()
+  told = new ReportedTargets()
 })
 afterEach(async () => {
   source.stop()

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { until } from '../../../../../test/helpers/program.ts'
-import { ToldTargets } from '../../../../../test/helpers/told-targets.ts'
+import { ReportedTargets } from '../../../../../test/helpers/reported-targets.ts'
 import { createLogger } from '../../../../foundation/lib/logger.ts'
 import type { TargetGroup } from '../scrape-job.ts'
 import { TargetGroupPublisher } from './_target-group-publisher.ts'
@@ -16,7 +16,7 @@ function group(source: string, ...addresses: string[]): TargetGroup {
 }
 
 test('what is written is told as it is, not before the start and not after the stop', async () => {
-  const told = new ToldTargets()
+  const told = new ReportedTargets()
   const groups = [group('0', 'a:1', 'a:2')]
   const source = openSource({ kind: 'static', groups }, told.options)
   assert.equal(source.state.connected, false)
@@ -34,7 +34,7 @@ test('what is written is told as it is, not before the start and not after the s
 })
 
 test('changes are told together, and what stays the same stays the same object', async t => {
-  const noted = new ToldTargets()
+  const noted = new ReportedTargets()
   const told = new TargetGroupPublisher('test', noted.options)
   t.after(() => told.close())
   for (let i = 0; i < 100; i++) told.put('a', [group('a', `a:${i}`)])

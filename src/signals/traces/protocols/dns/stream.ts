@@ -3,8 +3,8 @@ import type { Operation, StreamConnection } from '../../../../foundation/model/s
 import { brokenOff } from '../failure.ts'
 import { Framing, type Patience } from '../framing.ts'
 import { NumberedRequests } from '../requests-in-flight.ts'
+import type { LookupDescription } from './description.ts'
 import { headerBytes, Message, Read } from './message.ts'
-import type { Telling } from './telling.ts'
 
 /** Lookups in flight on a socket, at most: of a resolver that uses one for all. */
 const most = 1_024
@@ -61,13 +61,13 @@ export class Unanswered {
 
 /** A socket that asks a name server. */
 export class DnsStream extends Framing {
-  readonly #telling: Telling
+  readonly #telling: LookupDescription
   #transport: 0 | 1 | 2 = Transport.unknown
   readonly #lookups = new NumberedRequests(most)
   readonly #unanswered: Unanswered
   readonly #lostNs = { request: -1, response: -1 }
 
-  constructor(telling: Telling, connection: StreamConnection, unanswered: Unanswered) {
+  constructor(telling: LookupDescription, connection: StreamConnection, unanswered: Unanswered) {
     super(connection, patience)
     this.#telling = telling
     this.#unanswered = unanswered

@@ -41,7 +41,7 @@ function check(talk: Talk, want: readonly string[], options: SessionOptions = {}
     const one = play(talk, options, bytewise)
     one.close()
     assert.deepEqual(seen(one), want, bytewise ? 'byte by byte' : 'whole')
-    assert.equal(one.streams.underWay, 0)
+    assert.equal(one.streams.inFlight, 0)
     assert.equal(one.refused, false)
   }
 }
@@ -392,7 +392,7 @@ test('bytes that are no HTTP/1 are refused', () => {
     const one = play(talk, options)
     assert.equal(one.refused, true)
     assert.deepEqual(one.ended, [])
-    assert.equal(one.streams.underWay, 0)
+    assert.equal(one.streams.inFlight, 0)
   }
   refused([['>', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n']])
   refused([['>', 'EHLO x\r\n']])
@@ -412,7 +412,7 @@ test('bodies of which only the ends were captured are measured by what was said 
     one.capture = 1_024
     for (const [who, text] of talk) who === '>' ? one.client(text) : one.serverSays(text)
     one.close()
-    assert.equal(one.streams.underWay, 0)
+    assert.equal(one.streams.inFlight, 0)
     assert.equal(one.lost, 0)
     return seen(one)
   }
@@ -541,7 +541,7 @@ test('a connection that is cut at any byte leaves nothing under way', () => {
       left = Math.max(0, left - part.length)
     }
     one.close()
-    assert.equal(one.streams.underWay, 0)
+    assert.equal(one.streams.inFlight, 0)
     assert.equal(one.lost, 0)
   }
 })
@@ -562,7 +562,7 @@ test('any bytes are read without a fault, and nothing stays', () => {
         client ? one.client(part) : one.serverSays(part)
       }
       one.close()
-      assert.equal(one.streams.underWay, 0)
+      assert.equal(one.streams.inFlight, 0)
     }),
     { numRuns: runs },
   )

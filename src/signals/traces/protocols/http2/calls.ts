@@ -4,7 +4,7 @@ import { Operation, type StreamConnection } from '../../../../foundation/model/s
 import { HttpCalls } from '../http-calls.ts'
 import { KeptHead, KeptHeads } from '../http1/kept-heads.ts'
 import { type Ending, failureOf } from './ending.ts'
-import { Field, fields, keepHead, readContext, Said, saysGrpc, timeoutOf } from './fields.ts'
+import { Field, fields, isGrpc, keepHead, readContext, Tristate, timeoutOf } from './fields.ts'
 import { GrpcCalls } from './grpc-calls.ts'
 import { OpenStream } from './open-stream.ts'
 
@@ -37,8 +37,8 @@ export class Http2Calls {
     stream.head = this.#heads.take()
     stream.hasPath = keepHead(this.#heads, stream.head)
     stream.https = fields.has(Field.scheme) ? fields.is(Field.scheme, 'https') : connection.tls
-    stream.grpc = fields.has(Field.method) && !fields.is(Field.method, 'POST') ? Said.no : saysGrpc()
-    stream.prefixed = Said.unknown
+    stream.grpc = fields.has(Field.method) && !fields.is(Field.method, 'POST') ? Tristate.no : isGrpc()
+    stream.prefixed = Tristate.unknown
     stream.grpcStatus = -1
     stream.timeoutNs = timeoutOf()
     stream.requestBody = 0

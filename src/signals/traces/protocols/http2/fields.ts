@@ -56,8 +56,8 @@ export const Field = {
 } as const
 
 /** What can be said of something that a header block may not have told. */
-export const Said = { no: 0, yes: 1, unknown: 2 } as const
-export type Said = (typeof Said)[keyof typeof Said]
+export const Tristate = { no: 0, yes: 1, unknown: 2 } as const
+export type Tristate = (typeof Tristate)[keyof typeof Tristate]
 
 /** The fields of the block that was read last, for all connections: blocks are read one after the other. */
 export const fields = new HpackFields(names, ['tracestate'])
@@ -69,17 +69,17 @@ function mayHold(number: number): boolean {
 }
 
 /** Whether the content is that of gRPC. gRPC-Web is HTTP whose status stands in the body. */
-export function saysGrpc(): Said {
+export function isGrpc(): Tristate {
   if (fields.has(Field.contentType)) {
     const behind =
       fields.starts[Field.contentType]! + grpcType.length < fields.ends[Field.contentType]!
         ? fields.bytes[fields.starts[Field.contentType]! + grpcType.length]!
         : semicolon
     return fields.begins(Field.contentType, grpcType) && (behind === semicolon || behind === plus)
-      ? Said.yes
-      : Said.no
+      ? Tristate.yes
+      : Tristate.no
   }
-  return mayHold(Field.contentType) ? Said.unknown : Said.no
+  return mayHold(Field.contentType) ? Tristate.unknown : Tristate.no
 }
 
 /** `:status`, 0 where it is not known. */

@@ -1,7 +1,7 @@
 import type { Operation } from '../../../../foundation/model/stream.ts'
 import type { KeptHead } from '../http1/kept-heads.ts'
 import type { NumberedRequests } from '../requests-in-flight.ts'
-import { Said } from './fields.ts'
+import { Tristate } from './fields.ts'
 
 /** A request of HTTP/2 whose response is not whole yet. Used again. */
 export class OpenStream {
@@ -14,9 +14,9 @@ export class OpenStream {
   head!: KeptHead
   hasPath = false
   https = false
-  grpc: Said = Said.no
+  grpc: Tristate = Tristate.no
   /** Whether the request's first bytes are those of a gRPC message. */
-  prefixed: Said = Said.unknown
+  prefixed: Tristate = Tristate.unknown
   /** `grpc-status`; -1: none came; -2: it came, and cannot be known. */
   grpcStatus = -1
   /** Nanoseconds, 0 for none. */

@@ -3,7 +3,7 @@ import type { StreamConnection, StreamDecoder } from '../../../../foundation/mod
 import { NumberedRequests } from '../requests-in-flight.ts'
 import type { Http2Calls } from './calls.ts'
 import { Ending } from './ending.ts'
-import { fields, grpcStatusOf, isTrailer, Said, saysGrpc, statusOf } from './fields.ts'
+import { fields, grpcStatusOf, isGrpc, isTrailer, statusOf, Tristate } from './fields.ts'
 import { Flag, FrameHead, FrameType, frameHeadBytes, numberAt, preface, prefaceLength } from './frames.ts'
 import { bytesBefore } from './header-block.ts'
 import { type OpenStream, type StreamTable, selectStreams } from './open-stream.ts'
@@ -259,12 +259,12 @@ export class Http2Stream implements StreamDecoder {
       if (padded && frame.length > 0 && payload >= flow.end) return false
       if (
         way.request &&
-        stream.grpc === Said.unknown &&
-        stream.prefixed === Said.unknown &&
+        stream.grpc === Tristate.unknown &&
+        stream.prefixed === Tristate.unknown &&
         frame.length > 0
       ) {
         if (payload + Math.min(prefixBytes, frame.length) > flow.end) return false
-        stream.prefixed = !padded && isPrefix(bytes, payload, frame.length) ? Said.yes : Said.no
+        stream.prefixed = !padded && isPrefix(bytes, payload, frame.length) ? Tristate.yes : Tristate.no
       }
       const body = Math.max(0, frame.length - (padded && frame.length > 0 ? bytes[payload]! + 1 : 0))
       if (way.request) stream.requestBody += body
@@ -409,7 +409,7 @@ export class Http2Stream implements StreamDecoder {
     if (!stream.answered) {
       stream.answered = true
       stream.operation.status = status
-      if (stream.grpc === Said.unknown) stream.grpc = saysGrpc()
+      if (stream.grpc === Tristate.unknown) stream.grpc = isGrpc()
     }
     if (!last) return
     stream.grpcStatus = grpcStatusOf()
@@ -452,8 +452,8 @@ export class Http2Stream implements StreamDecoder {
 
   /** What is not said follows from the request's first bytes, or from the connection's other streams. */
   #isGrpc(stream: OpenStream): boolean {
-    if (stream.grpc !== Said.unknown) return stream.grpc === Said.yes
-    if (stream.prefixed !== Said.unknown) return stream.prefixed === Said.yes
+    if (stream.grpc !== Tristate.unknown) return stream.grpc === Tristate.yes
+    if (stream.prefixed !== Tristate.unknown) return stream.prefixed === Tristate.yes
     return this.#sawGrpc && !this.#sawHttp
   }
 

@@ -94,7 +94,7 @@ export function isCommand(code: number, length: number): boolean {
  * Whether a call that begins with `bytes[at, end)` begins with a command, for somebody who does not know where one
  * begins: it fills the call, or others follow it, or it is a text that goes on.
  */
-export function looksAsked(bytes: Buffer, at: number, end: number): boolean {
+export function isLikelyRequest(bytes: Buffer, at: number, end: number): boolean {
   for (let next = at; next < end; ) {
     if (end - next <= headBytes || bytes[next + 3] !== 0) return false
     const length = payloadLength(bytes, next)
@@ -107,7 +107,7 @@ export function looksAsked(bytes: Buffer, at: number, end: number): boolean {
 }
 
 /** Whether `bytes[at, end)` are packets that follow each other, up to the end. */
-export function looksAnswered(bytes: Buffer, at: number, end: number): boolean {
+export function isLikelyResponse(bytes: Buffer, at: number, end: number): boolean {
   if (end - at <= headBytes) return false
   let sequence = bytes[at + 3]!
   for (let next = at; next + headBytes <= end; ) {

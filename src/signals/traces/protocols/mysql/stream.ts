@@ -23,8 +23,8 @@ import {
   handshakeBytes,
   headBytes,
   isCommand,
-  looksAnswered,
-  looksAsked,
+  isLikelyRequest,
+  isLikelyResponse,
   payloadLength,
   responseEnd,
   shownBytes,
@@ -164,7 +164,7 @@ export class MysqlStream extends SqlStream {
   }
 
   #findRequest(flow: ByteFlow): boolean {
-    if (!this.#file && flow.atCall && looksAsked(flow.bytes, flow.at, flow.end)) {
+    if (!this.#file && flow.atCall && isLikelyRequest(flow.bytes, flow.at, flow.end)) {
       flow.broken = false
       return true
     }
@@ -395,7 +395,7 @@ export class MysqlStream extends SqlStream {
       this.#begun = end - at // some clients read a packet's head by a call of its own
       return false
     }
-    if (awaited && (flow.atCall || this.#begun > 0) && looksAnswered(bytes, at, end)) {
+    if (awaited && (flow.atCall || this.#begun > 0) && isLikelyResponse(bytes, at, end)) {
       flow.broken = false
       this.#begun = 0
       this.#expectResponse()

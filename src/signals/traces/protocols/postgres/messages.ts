@@ -95,7 +95,7 @@ export function messageLength(bytes: Buffer, at: number, lengths: Lengths): numb
  * Whether `bytes[at, end)` are messages, for somebody who does not know where one begins: heads follow each other up to
  * the end, and none is of a length that hardly any message has.
  */
-export function looksFramed(bytes: Buffer, at: number, end: number, lengths: Lengths): boolean {
+export function isLikelyFramed(bytes: Buffer, at: number, end: number, lengths: Lengths): boolean {
   if (end - at < headBytes) return false
   for (let next = at; next + headBytes <= end; ) {
     const length = messageLength(bytes, next, lengths)

@@ -15,7 +15,7 @@ import {
   databaseOf,
   endsReady,
   headBytes,
-  looksFramed,
+  isLikelyFramed,
   maxStartupBytes,
   messageLength,
   nameBytes,
@@ -123,7 +123,7 @@ export class PostgresStream extends SqlStream {
 
   #findRequest(flow: ByteFlow): boolean {
     const data = flow.bytes[flow.at] === 0x64
-    if (!data && flow.atCall && looksFramed(flow.bytes, flow.at, flow.end, requestLengths)) {
+    if (!data && flow.atCall && isLikelyFramed(flow.bytes, flow.at, flow.end, requestLengths)) {
       flow.broken = false
       return true
     }
@@ -293,7 +293,7 @@ export class PostgresStream extends SqlStream {
   /** Framing is lost: messages begin at a call's start as a rule, and its end shows whether the server is done. */
   #findResponse(flow: ByteFlow): boolean {
     const { bytes, at, end } = flow
-    if (flow.atCall && looksFramed(bytes, at, end, responseLengths)) {
+    if (flow.atCall && isLikelyFramed(bytes, at, end, responseLengths)) {
       flow.broken = false
       return true
     }

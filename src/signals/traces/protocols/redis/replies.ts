@@ -4,8 +4,8 @@ import { lineFeedAt } from '../framing.ts'
 import { ResponseReader } from '../in-order-readers.ts'
 import { Effect } from './commands.ts'
 import type { Conversation } from './conversation.ts'
+import type { CommandDescription } from './description.ts'
 import { isFound, LengthLine, Line } from './length-line.ts'
-import type { Telling } from './telling.ts'
 
 const newline = 0x0a
 const carriageReturn = 0x0d
@@ -59,7 +59,7 @@ const mostStreams = 8
 
 /** What a server sends. Only the outermost level of a message is read; values inside it are counted and passed over. */
 export class Replies extends ResponseReader {
-  readonly #telling: Telling
+  readonly #telling: CommandDescription
   readonly #conversation: Conversation
   readonly #line = new LengthLine()
   /** Values that the message still needs; 0: between messages. */
@@ -79,7 +79,7 @@ export class Replies extends ResponseReader {
   #startOffset = 0
   #pushed: Message | undefined
 
-  constructor(telling: Telling, conversation: Conversation) {
+  constructor(telling: CommandDescription, conversation: Conversation) {
     super(conversation)
     this.#telling = telling
     this.#conversation = conversation

@@ -3,8 +3,8 @@ import { lineFeedAt } from '../framing.ts'
 import { RequestReader } from '../in-order-readers.ts'
 import { type Command, Effect, isLetter, otherCommand } from './commands.ts'
 import type { Conversation } from './conversation.ts'
+import type { CommandDescription } from './description.ts'
 import { isFound, LengthLine, Line } from './length-line.ts'
-import type { Telling } from './telling.ts'
 
 const array = 0x2a
 const bulk = 0x24
@@ -21,7 +21,7 @@ const Reply = { on: 0, off: 1, skip: 2 } as const
 
 /** The commands that a client sends: arrays of bulk strings, or lines. */
 export class Requests extends RequestReader {
-  readonly #telling: Telling
+  readonly #telling: CommandDescription
   readonly #conversation: Conversation
   readonly #line = new LengthLine()
   #command: Command = otherCommand
@@ -37,7 +37,7 @@ export class Requests extends RequestReader {
   #replies: 0 | 1 | 2 = Reply.on
   #startOffset = 0
 
-  constructor(telling: Telling, conversation: Conversation) {
+  constructor(telling: CommandDescription, conversation: Conversation) {
     super(conversation)
     this.#telling = telling
     this.#conversation = conversation
@@ -46,7 +46,7 @@ export class Requests extends RequestReader {
   override lost(flow: ByteFlow): void {
     // Its command is known: it is one request, and will have its reply.
     if (this.#left > 0 && (this.#atEnd || this.#left < this.#count)) this.#finish(flow, flow.received)
-    else this.order.letGo()
+    else this.order.discardPartial()
     this.reset()
     // Another database may have been chosen.
     this.#conversation.database = ''

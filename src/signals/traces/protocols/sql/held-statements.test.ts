@@ -26,7 +26,7 @@ test('what connections share is counted once, and again when nobody else has it'
   one.set('a', shared)
   one.clear()
   two.clear()
-  assert.deepEqual([one.bytes, two.bytes, shared.holds], [0, 0, 0])
+  assert.deepEqual([one.bytes, two.bytes, shared.holders], [0, 0, 0])
   two.set('b', shared)
   assert.ok(two.bytes > 1_000)
 })

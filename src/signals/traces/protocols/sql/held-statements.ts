@@ -22,13 +22,13 @@ export class HeldStatements<K extends string | number> {
 
   set(key: K, statement: SqlStatement): void {
     this.delete(key)
-    const isShared = statement.holds > 0
+    const isShared = statement.holders > 0
     const { text, summary } = statement
     const bytes =
       entryBytes +
       (typeof key === 'string' ? key.length : 0) +
       (isShared ? 0 : statementBytes + text.length + summary.length)
-    statement.holds++
+    statement.holders++
     this.bytes += bytes
     this.#entries.set(key, { statement, bytes })
     for (const oldest of this.#entries.keys()) {
@@ -42,7 +42,7 @@ export class HeldStatements<K extends string | number> {
     if (entry === undefined) return
     this.#entries.delete(key)
     this.bytes -= entry.bytes
-    entry.statement.holds--
+    entry.statement.holders--
   }
 
   clear(): void {

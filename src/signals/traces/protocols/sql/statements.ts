@@ -25,7 +25,7 @@ export interface SqlStatement {
   /** `db.operation.batch.size`: statements of the text, where there are several; else 0. */
   readonly batch: number
   /** How many connections hold it, to name it again. */
-  holds: number
+  holders: number
 }
 
 /** A statement of which nothing is known. */
@@ -37,7 +37,7 @@ export const unknownStatement: SqlStatement = {
   procedure: '',
   database: '',
   batch: 0,
-  holds: 0,
+  holders: 0,
 }
 
 /** Of a statement so many bytes are read, at most. */
@@ -155,7 +155,7 @@ export class SqlStatements {
       procedure: targetKind === 'procedure' ? target : '',
       database: first.uses && batch === 1 ? target : '',
       batch: batch > 1 ? batch : 0,
-      holds: 0,
+      holders: 0,
     }
   }
 

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { after, afterEach, beforeEach, test } from 'node:test'
 import { type Json, KubernetesApi } from '../../../../../../test/helpers/kubernetes-api.ts'
 import { until } from '../../../../../../test/helpers/program.ts'
-import { isAtFault, ToldTargets } from '../../../../../../test/helpers/told-targets.ts'
+import { isAtFault, ReportedTargets } from '../../../../../../test/helpers/reported-targets.ts'
 import type { SettingsOf } from '../../source.ts'
 import { KubernetesTargets } from './kubernetes.ts'
 
@@ -18,12 +18,12 @@ const timing = {
 }
 
 let api: KubernetesApi
-let told: ToldTargets
+let told: ReportedTargets
 let source: KubernetesTargets
 
 beforeEach(async () => {
   api = await KubernetesApi.start()
-  told = new ToldTargets()
+  told = new ReportedTargets()
 })
 afterEach(async () => {
   source.stop()
@@ -516,7 +516,7 @@ test('nonsense makes neither targets nor errors', async () => {
     api.put('endpointslices', { metadata, ports: value, endpoints })
   }
   for (const role of ['pod', 'service', 'node', 'ingress', 'endpoints', 'endpointslice'] as const) {
-    told = new ToldTargets()
+    told = new ReportedTargets()
     start({ role })
     await until(`${role}s are known`, 20_000, () => told.times > 0 && source.state.connected)
     for (const target of told.targets)

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { KubeApiserver, withoutKubeApiserver } from '../../../../../../test/helpers/kube-apiserver.ts'
 import { until } from '../../../../../../test/helpers/program.ts'
-import { isAtFault, ToldTargets } from '../../../../../../test/helpers/told-targets.ts'
+import { isAtFault, ReportedTargets } from '../../../../../../test/helpers/reported-targets.ts'
 import type { SettingsOf } from '../../source.ts'
 import { KubernetesTargets } from './kubernetes.ts'
 
@@ -33,7 +33,7 @@ test('every role at a real API server', { skip: withoutKubeApiserver }, async t 
     return path
   }
   const open = (role: SettingsOf<'kubernetes'>['role'], token = 'admin') => {
-    const told = new ToldTargets()
+    const told = new ReportedTargets()
     const settings = {
       kind: 'kubernetes',
       role,

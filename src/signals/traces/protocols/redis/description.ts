@@ -9,7 +9,7 @@ import { type Command, Commands } from './commands.ts'
 const longestCode = 32
 
 /** How commands and errors are told, and the texts for that: all connections share them. */
-export class Telling {
+export class CommandDescription {
   readonly commands = new Commands()
   readonly #words = small(new Interner({ slots: 512, maxLength: longestCode }))
 

@@ -1,5 +1,5 @@
 /** Counts what runs, so that whoever closes can wait for it. */
-export class UnderWay {
+export class RunningTasks {
   #running = 0
   #idle: (() => void)[] = []
 

@@ -1,11 +1,11 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { realPath, sortedNames } from '../../../foundation/lib/if-there.ts'
+import { realPath, sortedNames } from '../../../foundation/lib/optional-files.ts'
 import { parseMounts, RemotePaths } from '../../../kernel/mounts.ts'
 import { knownPrograms, type LibraryName, libraryAt, libraryDirectories } from './libraries.ts'
 
 /** A file of the host that programs may come to map at any time. */
-export interface StandingFile {
+export interface InstalledFile {
   readonly path: string
   readonly library: LibraryName
 }
@@ -14,10 +14,10 @@ export interface StandingFile {
  * TLS libraries in the folders of the host's distribution, and programs with one inside. Looks only where a folder has
  * changed since `stamp` was made; else there are no `files`.
  */
-export function standingFiles(
+export function installedFiles(
   rootDir: string,
   stamp: string,
-): { readonly stamp: string; readonly files: readonly StandingFile[] | undefined } {
+): { readonly stamp: string; readonly files: readonly InstalledFile[] | undefined } {
   const far = farPaths()
   const near = (path: string) => !far.has(path)
   const directories = libraryDirectories.map(path => join(rootDir, path)).filter(near)

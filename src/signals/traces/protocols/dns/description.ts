@@ -15,7 +15,7 @@ const otherName = '_OTHER'
 const longestName = 255
 
 /** How lookups are told, and the texts for that: all sockets share them. */
-export class Telling {
+export class LookupDescription {
   readonly #names = small(new Interner({ slots: 2_048, maxLength: longestName }))
   readonly #found = new Set<string>()
   /** Lists of addresses, by the bytes that they are made of. */

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import type { Container, EntitySink } from '../../src/foundation/model/entity.ts'
 
 /** Keeps what a source tells of containers. */
-export class ToldContainers implements EntitySink {
+export class ReportedContainers implements EntitySink {
   /** Those that are there. */
-  readonly there = new Map<string, Container>()
+  readonly present = new Map<string, Container>()
   /** The last that was told of each. */
   readonly last = new Map<string, Container>()
   /** How often a container was told of, the same or another. */
@@ -12,16 +12,16 @@ export class ToldContainers implements EntitySink {
 
   container(container: Container): void {
     this.times++
-    this.there.set(container.id, container)
+    this.present.set(container.id, container)
     this.last.set(container.id, container)
   }
 
   containerGone(id: string): void {
-    assert.ok(this.there.delete(id), 'only what is there can go')
+    assert.ok(this.present.delete(id), 'only what is there can go')
   }
 
   named(name: string): Container | undefined {
-    return [...this.there.values()].find(container => container.name === name)
+    return [...this.present.values()].find(container => container.name === name)
   }
 
   pod(): void {}

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { RestedWork } from './rested-work.ts'
+import { ThrottledWork } from './throttled-work.ts'
 
 test('work that many ask for is done once at a time, and rests the longer the longer it took', async () => {
   let nowMs = 0
@@ -11,7 +11,7 @@ test('work that many ask for is done once at a time, and rests the longer the lo
       const made = ++count
       end = () => resolve(made)
     })
-  const rested = new RestedWork(work, { leastMs: 1000, factor: 10, now: () => nowMs })
+  const rested = new ThrottledWork(work, { leastMs: 1000, factor: 10, now: () => nowMs })
   const check = async (atMs: number, tookMs: number, want: number) => {
     nowMs = atMs
     const made = rested.get()
@@ -27,7 +27,7 @@ test('work that many ask for is done once at a time, and rests the longer the lo
   await check(6505, 0, 3)
   // What failed is tried again in its time.
   let tries = 0
-  const failing = new RestedWork(() => Promise.reject(new Error(`${++tries}`)), {
+  const failing = new ThrottledWork(() => Promise.reject(new Error(`${++tries}`)), {
     leastMs: 10,
     factor: 0,
     now: () => nowMs,

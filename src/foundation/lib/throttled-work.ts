@@ -1,5 +1,5 @@
 /** How long work rests. */
-export interface Rest {
+export interface ThrottleOptions {
   /** Milliseconds from the end of the work to its next beginning, at least. */
   readonly leastMs: number
   /** The same, as a multiple of the time that the work took. */
@@ -9,13 +9,13 @@ export interface Rest {
 }
 
 /** Work that anybody may ask for: done once at a time, and anew only after a rest. Until then all get what it made last. */
-export class RestedWork<T> {
+export class ThrottledWork<T> {
   readonly #work: () => Promise<T>
-  readonly #rest: Rest
+  readonly #rest: ThrottleOptions
   #made: Promise<T> | undefined
   #againMs = Number.NEGATIVE_INFINITY
 
-  constructor(work: () => Promise<T>, rest: Rest) {
+  constructor(work: () => Promise<T>, rest: ThrottleOptions) {
     this.#work = work
     this.#rest = rest
   }

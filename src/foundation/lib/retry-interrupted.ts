@@ -1,5 +1,5 @@
 /** A system call that is made again where a signal that came while it waited ended it (EINTR, signal(7)). */
-export function again(call: () => number): number {
+export function retryInterrupted(call: () => number): number {
   for (;;) {
     try {
       return call()

@@ -4,7 +4,7 @@ import { until } from './program.ts'
 import { silentLogger } from './silent-logger.ts'
 
 /** Notes what a source of targets tells. */
-export class ToldTargets {
+export class ReportedTargets {
   groups: readonly TargetGroup[] = []
   /** How often something was told. */
   times = 0

@@ -12,12 +12,12 @@ import { type ReceivedPoint, receivedPoints } from './metric-receiver.ts'
 import { scrapeJob } from './scrape-job.ts'
 
 /** A process that looks at each point, so that metrics come whole. */
-export const looksAtAll: ItemProcessor<Metric> = {
+export const passThrough: ItemProcessor<Metric> = {
   run: (resource, scope, metric, out) => out.add(resource, scope, metric),
 }
 
 /** What is made of targets' pages, as a receiver reads it. */
-export class ToldSeries {
+export class ReceivedSeries {
   readonly account = new Account()
   contradictions = 0
   readonly sink: SeriesSink
@@ -36,7 +36,7 @@ export class ToldSeries {
     this.sink = {
       prepared: batcher,
       add: (resource, scope, metric) => batcher.add(resource, scope, metric),
-      lose: (reason, points) => this.account.dropAtIntake(reason, points),
+      drop: (reason, points) => this.account.dropAtIntake(reason, points),
       contradicts: () => {
         this.contradictions++
       },
