@@ -133,7 +133,7 @@ async function explained(
   return last!.subjects[0]!
 }
 
-function lineOf({ lines }: Subject, topic: string, pattern: RegExp) {
+function lineOf({ steps: lines }: Subject, topic: string, pattern: RegExp) {
   const found = lines.find(line => line.topic === topic && pattern.test(line.text))
   assert.ok(found, `${topic} ${pattern}: ${JSON.stringify(lines, null, 1)}`)
   return found
@@ -248,7 +248,7 @@ test('where spans are lost on their way is told, and that none are', { skip }, a
 
   await several()
   // Spans are counted when they are made, calls when they are exported.
-  const isSeen = ({ lines }: Subject) =>
+  const isSeen = ({ steps: lines }: Subject) =>
     lines.some(({ topic, text }) => topic === 'seen' && /^[1-9]\d* calls? on port/.test(text))
   const fine = await explained(agent, port, '', () => ask(port), isSeen)
   assert.equal(fine.verdict, 'observed')

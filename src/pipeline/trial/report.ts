@@ -13,11 +13,11 @@ export const plain: Paint = text => text
 /** What became of one item: a heading, and a line for each key before and after. '' for one that stayed as it was. */
 export function outcomeText(
   signal: Signal,
-  { title, line, outcome, changes, reason, by }: ItemOutcome,
+  { title, line, outcome, changes, reason, rules }: ItemOutcome,
   paint: Paint,
 ): string {
   if (outcome === 'same') return ''
-  const why = outcome === 'dropped' ? `: ${reason}${by.length > 0 ? ` (${by.join('; ')})` : ''}` : ''
+  const why = outcome === 'dropped' ? `: ${reason}${rules.length > 0 ? ` (${rules.join('; ')})` : ''}` : ''
   const lines = [paint(`line ${line}, ${signal}: ${title} ${outcome}${why}`, 'bold')]
   for (const { key, before, after } of changes) {
     if (before !== undefined) lines.push(paint(`- ${visible(key)}: ${valueText(before)}`, 'red'))
@@ -29,7 +29,7 @@ export function outcomeText(
 /** The same as an object, of one line of JSON. */
 export function outcomeObject(
   signal: Signal,
-  { line, title, outcome, changes, reason, by }: ItemOutcome,
+  { line, title, outcome, changes, reason, rules }: ItemOutcome,
 ): object {
   return {
     signal,
@@ -37,7 +37,7 @@ export function outcomeObject(
     item: title,
     outcome,
     ...(changes.length > 0 && { changes }),
-    ...(outcome === 'dropped' && { reason, by }),
+    ...(outcome === 'dropped' && { reason, rules }),
   }
 }
 

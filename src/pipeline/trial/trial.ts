@@ -37,7 +37,7 @@ export interface ItemOutcome {
   readonly changes: readonly Change[]
   /** Of a drop: its reason, and which processor or rule it was. */
   readonly reason: string
-  readonly by: readonly string[]
+  readonly rules: readonly string[]
 }
 
 /** Sums over all requests of a signal, as receivers count items. */
@@ -240,11 +240,11 @@ export class Trial {
     const counts = this.ruleCounts()
     const by = droppedBy(this.#counts, counts)
     this.#counts = counts
-    for (const title of titles) this.#tell({ of, title, outcome: 'dropped', reason, by })
+    for (const title of titles) this.#tell({ of, title, outcome: 'dropped', reason, rules: by })
   }
 
   #tell(outcome: Pick<ItemOutcome, 'of' | 'title' | 'outcome'> & Partial<ItemOutcome>): void {
-    this.#onOutcome?.({ line: this.#line, changes: [], reason: '', by: [], ...outcome })
+    this.#onOutcome?.({ line: this.#line, changes: [], reason: '', rules: [], ...outcome })
   }
 }
 

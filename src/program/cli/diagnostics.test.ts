@@ -171,7 +171,7 @@ test('no kind of secret is anywhere in a bundle or in what is said, though the a
     assert.ok(redacted >= 10 && bytes > 500, `${name}: ${redacted}, ${bytes}`)
   }
   JSON.parse(files.get('agent/config.json')!)
-  const whys = new Map(manifest.missing.map(({ name, why }) => [name, why]))
+  const whys = new Map(manifest.missing.map(({ name, reason: why }) => [name, why]))
   assert.equal(whys.get('agent/heap.pb.gz'), 'it contains a secret of the configuration')
   assert.match(whys.get('agent/vars.json')!, /^HTTP 404: .*\[REDACTED\]/s)
   assert.match(files.get('host/system.txt')!, /^SVC_TOKEN$/m)
@@ -187,9 +187,11 @@ test('without an agent it says so and collects the rest', async () => {
   assert.match(talk, /^no agent at unix:\/nowhere\/svc\.sock: no such socket/m)
   assert.match(talk, /^no agent at http:\/\/127\.0\.0\.1:1: nothing is listening there/m)
   const { files, manifest } = unpack(out)
-  assert.deepEqual([manifest.agent.answered, manifest.agent.tried.length], [false, 2])
+  assert.deepEqual([manifest.agent.answered, manifest.agent.attempts.length], [false, 2])
   assert.ok(
-    manifest.missing.some(({ name, why }) => name === 'agent/status.json' && why === 'no agent answers'),
+    manifest.missing.some(
+      ({ name, reason: why }) => name === 'agent/status.json' && why === 'no agent answers',
+    ),
   )
   const { keys, problems } = JSON.parse(files.get('configuration.json')!)
   assert.deepEqual(problems, [])
@@ -309,7 +311,7 @@ test('an agent that never ends its answers makes a bundle of a bounded size that
   for (const name of ['agent/status.json', 'agent/metrics.txt', 'agent/log.ndjson'])
     assert.ok(manifest.files.find(file => file.name === name)!.truncated, name)
   assert.match(
-    manifest.missing.find(({ name }) => name === 'agent/heap.pb.gz')!.why,
+    manifest.missing.find(({ name }) => name === 'agent/heap.pb.gz')!.reason,
     /^it is larger than \d+ bytes$/,
   )
 })

@@ -59,7 +59,7 @@ async function collect(loaded: LoadedConfig, url: string | undefined) {
   const scrub = scrubFor([...secretValues(loaded), token])
   for (const { address, why } of tried) say(scrub.text(`no agent at ${address}: ${why}\n`))
   say(client ? `querying the agent at ${client.address}\n` : 'no agent answers: collecting data without it\n')
-  const agent = { answered: client !== undefined, address: client?.address ?? '', tried }
+  const agent = { answered: client !== undefined, address: client?.address ?? '', attempts: tried }
   const parts = [...agentParts(client, settings.path), ...ownParts(loaded), ...hostParts(client?.port)]
   const { archive, manifest } = await withProgress('collecting', makeBundle(parts, agent, scrub))
   const { files, missing } = manifest

@@ -11,7 +11,7 @@ const observed: Subject = {
   pid: 4121,
   verdict: 'observed',
   cause: '',
-  lines: [
+  steps: [
     { topic: 'selected', state: 'ok', text: 'yes, default rule', hint: '' },
     { topic: 'tls', state: 'limited', text: 'no', hint: 'svc doctor tls' },
   ],
@@ -20,7 +20,7 @@ const missed: Subject = {
   ...observed,
   verdict: 'not_observed',
   cause: 'not_selected',
-  lines: [
+  steps: [
     {
       topic: 'selected',
       state: 'missing',

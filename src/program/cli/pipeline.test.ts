@@ -132,7 +132,7 @@ test('points are told one by one, and a series that was made of others is an add
   const objects = lines.map(line => JSON.parse(line))
   const points = objects.filter(({ signal }) => signal === 'metrics')
   assert.deepEqual(
-    points.map(({ item, outcome, reason, by }) => [item, outcome, reason, by]),
+    points.map(({ item, outcome, reason, rules }) => [item, outcome, reason, rules]),
     [
       ['point http.requests{user="a"}', 'same', undefined, undefined],
       ['point http.requests{otel.metric.overflow=true}', 'added', undefined, undefined],

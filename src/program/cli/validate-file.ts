@@ -36,7 +36,7 @@ function documentOf({ file, problems, warnings, config, origins }: LoadedConfig)
       message,
     })),
     warnings,
-    not_built: notBuiltFeatures(config, origins)
+    unsupported_keys: notBuiltFeatures(config, origins)
       .filter(({ explicit }) => explicit)
       .map(({ key }) => key),
   }

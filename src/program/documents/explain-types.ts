@@ -20,7 +20,7 @@ export type Cause =
   | 'queue_full'
   | 'endpoint_down'
 
-type Line = ExplainDocument['subjects'][number]['lines'][number]
+type Line = ExplainDocument['subjects'][number]['steps'][number]
 
 /** A line of an explanation, with its cause. */
 export interface Finding extends Line {

@@ -136,7 +136,7 @@ function conclude(
     pid,
     verdict,
     cause: decisive?.cause ?? '',
-    lines: findings.map(({ topic, state, text, hint }) => ({
+    steps: findings.map(({ topic, state, text, hint }) => ({
       topic,
       state,
       text: parts.shown(text),

@@ -104,7 +104,7 @@ export class RulesTrial {
 function reasonOf(outcomes: readonly ItemOutcome[]): string {
   const reasons = outcomes
     .filter(({ outcome }) => outcome === 'dropped')
-    .map(({ reason, by }) => (by.length > 0 ? by.join('; ') : reason))
+    .map(({ reason, rules: by }) => (by.length > 0 ? by.join('; ') : reason))
   return cut([...new Set(reasons)].join(', '))
 }
 

@@ -51,7 +51,7 @@ export interface Fingerprint {
 }
 
 /** Saved position of a file, and since when (milliseconds since the Unix epoch). */
-export interface Kept {
+export interface SavedPosition {
   readonly offset: number
   readonly fingerprintLength: number
   readonly atMs: number
@@ -88,7 +88,7 @@ export class LogFile {
   refusal: RefusedFile | undefined
   reader: LineReader | undefined
   /** Position last prepared for saving. */
-  kept: Kept | undefined
+  kept: SavedPosition | undefined
   #fd = -1
   /** There is no line end between `offset` and here. */
   #scanned: number

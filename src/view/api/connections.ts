@@ -10,7 +10,7 @@ const mostQueuedBytes = 64 * 1024
 export const requestBytes = 4096
 
 /** A request that is being answered. */
-export interface Late {
+export interface OpenRequest {
   /** The client has gone. */
   gone(): void
   /** The connection must end soon: a followed document ends now. */
@@ -30,7 +30,7 @@ export class Connection {
   /** As `Peer` has it. */
   user: number | undefined
   #queuedBytes = 0
-  readonly #late = new Set<Late>()
+  readonly #late = new Set<OpenRequest>()
 
   constructor(socket: Socket, lastUse: number) {
     this.socket = socket
@@ -70,11 +70,11 @@ export class Connection {
     })
   }
 
-  begin(late: Late): void {
+  begin(late: OpenRequest): void {
     this.#late.add(late)
   }
 
-  end(late: Late): void {
+  end(late: OpenRequest): void {
     this.#late.delete(late)
   }
 

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
-import type { Connection, Late } from './connections.ts'
+import type { Connection, OpenRequest } from './connections.ts'
 import type { Guard } from './guard.ts'
 import type { ApiRequest, Route } from './operation.ts'
 import { clientOf } from './rate-limit.ts'
@@ -7,7 +7,7 @@ import { clientOf } from './rate-limit.ts'
 const none: Readonly<Record<string, never>> = {}
 
 /** A request with its answer to come. */
-export class Exchange implements ApiRequest, Late {
+export class Exchange implements ApiRequest, OpenRequest {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly connection: Connection

@@ -1,7 +1,7 @@
 // Followed documents: a line of JSON for each update, until the client closes the connection.
 
 import type { ServerResponse } from 'node:http'
-import type { Connection, Late } from './connections.ts'
+import type { Connection, OpenRequest } from './connections.ts'
 import type { Live } from './ui/source.ts'
 
 export const linesType = 'application/x-ndjson'
@@ -54,7 +54,7 @@ export class Followers {
       live.close?.()
       response.end()
     }
-    const late: Late = { gone: end, leave: end }
+    const late: OpenRequest = { gone: end, leave: end }
     const look = async () => {
       if (isOver) return
       try {

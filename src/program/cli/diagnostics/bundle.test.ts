@@ -13,7 +13,7 @@ import { ownParts } from './own-parts.ts'
 import type { Part } from './part.ts'
 import { scrubFor } from './scrub.ts'
 
-const agent = { answered: false, address: '', tried: [] }
+const agent = { answered: false, address: '', attempts: [] }
 const now = new Date('2026-11-21T01:02:03.456Z')
 
 function part(name: string, body: string | Buffer, more: Partial<Part> = {}): Part {
@@ -62,7 +62,7 @@ test('the archive has its files in order, and the same ones make the same bytes'
     ],
   )
   assert.deepEqual(manifest.missing, [
-    { name: 'late.txt', what: 'What late.txt is', source: 'here', why: 'cannot: token=[REDACTED]' },
+    { name: 'late.txt', description: 'What late.txt is', source: 'here', reason: 'cannot: token=[REDACTED]' },
   ])
 })
 
@@ -113,7 +113,7 @@ test('what is packed is whole and without known secrets, or left out', async () 
     manifest.missing.map(({ name }) => name),
     ['telling.gz', 'large.gz', 'none.gz', 'bomb.gz'],
   )
-  assert.equal(manifest.missing[0]!.why, 'it contains a secret of the configuration')
+  assert.equal(manifest.missing[0]!.reason, 'it contains a secret of the configuration')
 })
 
 test('all parts together have room in a bundle', () => {

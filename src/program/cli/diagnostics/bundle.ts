@@ -17,7 +17,7 @@ const edge = 64 * Ki
 
 interface FileEntry {
   readonly name: string
-  readonly what: string
+  readonly description: string
   readonly source: string
   readonly bytes: number
   /** There was more. */
@@ -41,14 +41,14 @@ export interface Manifest {
     /** Where it answered, '' where none did. */
     readonly address: string
     /** Ways that led to none. */
-    readonly tried: readonly Attempt[]
+    readonly attempts: readonly Attempt[]
   }
   readonly files: readonly FileEntry[]
   readonly missing: readonly {
     readonly name: string
-    readonly what: string
+    readonly description: string
     readonly source: string
-    readonly why: string
+    readonly reason: string
   }[]
 }
 
@@ -70,8 +70,8 @@ export async function makeBundle(
   const missing: Manifest['missing'][number][] = []
   for (const [i, { name, what, source }] of parts.entries()) {
     const result = results[i]!
-    if ('why' in result) missing.push({ name, what, source, why: result.why })
-    else files.push({ name, what, source, ...result })
+    if ('why' in result) missing.push({ name, description: what, source, reason: result.why })
+    else files.push({ name, description: what, source, ...result })
   }
   const manifest: Manifest = {
     format: 1,

@@ -31,7 +31,7 @@ export function explanation({ target, subjects, hint }: ExplainDocument, style: 
   return [...nothing, ...lines, ...hints].map(line => `${line.trimEnd()}\n`).join('')
 }
 
-function subjectLines({ title, verdict, cause, lines }: Subject, style: Style): string[] {
+function subjectLines({ title, verdict, cause, steps: lines }: Subject, style: Style): string[] {
   const { unicode, pen } = style
   const shown = (text: string) => terminalText(text, unicode)
   const topics = lines.reduce((most, { topic }) => Math.max(most, shown(topic).length), 9)
@@ -44,7 +44,7 @@ function subjectLines({ title, verdict, cause, lines }: Subject, style: Style): 
 }
 
 function topicLines(
-  { topic, state, text, hint }: Subject['lines'][number],
+  { topic, state, text, hint }: Subject['steps'][number],
   topics: number,
   style: Style,
 ): string[] {

@@ -251,7 +251,7 @@ export const explainDocument = named(
         pid: count('Process ID; 0 if there is no process.'),
         verdict: oneOf('Verdict.', ['observed', 'limited', 'not_observed']),
         cause: text('Known cause: `excluded_port`, `not_selected`, `sampled`, …; empty if there is none.'),
-        lines: list(
+        steps: list(
           'Steps, from selection to export.',
           object('A step.', {
             topic: text('`selected`, `probes`, `seen`, `spans`, `export`, ….'),
