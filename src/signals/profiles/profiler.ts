@@ -111,12 +111,9 @@ export class Profiler {
     try {
       this.#sampler = options.open(settings, {
         // Stacks that are reported again, as others were lost, keep their names.
-        userStack: stack => {
-          if (!this.frames.hasUser(stack.hash)) this.#userStacks.push(stack)
-        },
-        kernelStack: (hash, addresses) => {
-          if (!this.frames.hasKernel(hash)) this.#kernelStacks.push({ hash, addresses })
-        },
+        userStack: stack => this.frames.hasUser(stack.hash) || this.#userStacks.push(stack),
+        kernelStack: (hash, addresses) =>
+          this.frames.hasKernel(hash) || this.#kernelStacks.push({ hash, addresses }),
         unknownFile: file => this.files.meet(file),
         unknownRuntime: runtime => this.worker.send({ kind: 'runtime', runtime }),
       })
