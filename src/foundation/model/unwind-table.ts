@@ -1,8 +1,8 @@
-// How a caller's frame is found from a callee's, as rules by place in a file. The kernel side reads the same numbers.
+// Unwinding rules by offset in a file: how to find the caller's frame. The kernel side uses the same numbers.
 
-/** How the canonical frame address (CFA) is found; the return address stands 8 bytes below it. */
+/** How to compute the canonical frame address (CFA); the return address is 8 bytes below it. */
 export const cfaRule = {
-  /** Nothing is known: a frame pointer is tried. */
+  /** No rule: try the frame pointer. */
   none: 0,
   /** rbp + cfaOffset */
   rbp: 1,
@@ -12,24 +12,24 @@ export const cfaRule = {
   plt: 3,
   /** *(rbp + low 16 bits of cfaOffset) + high 16 bits, both signed. */
   derefRbp: 4,
-  /** The outermost function. */
+  /** Not supported by this version. */
   stop: 5,
-  /** What this version cannot follow. */
+  /** A signal frame: the registers are in its ucontext_t. */
   unsupported: 6,
-  /** A signal's frame: the registers stand in its ucontext_t. */
+  /** Like derefRbp, with rsp. */
   signal: 7,
-  /** As derefRbp, of rsp. */
+  /** rbp is certainly a frame pointer. */
   derefRsp: 8,
-  /** rbp holds a frame pointer for sure. */
+  /** Where to find the caller's rbp. */
   framePointer: 9,
 } as const
 
-/** What became of the caller's rbp. */
+/** At CFA + rbpOffset. */
 export const rbpRule = {
   kept: 0,
-  /** It stands at CFA + rbpOffset. */
+  /** Lost. */
   saved: 1,
-  /** It is lost. */
+  /** At rbp + rbpOffset: functions that align the stack, and save its old value elsewhere. */
   undefined: 2,
   /** It stands at rbp + rbpOffset: functions that align the stack, and keep its old place elsewhere. */
   atRbp: 3,
@@ -38,17 +38,17 @@ export const rbpRule = {
 /** A rule in memory: u8 cfa, u8 rbp, s16 rbpOffset, s32 cfaOffset, little endian. */
 export const ruleBytes = 8
 
-/** Code pages of a table: 64 KiB of the file. */
+/** The rules of one file. Offsets are file offsets, so they do not depend on the load address. */
 export const pageBits = 16
 
-/** The rules of one file. Offsets are those in the file, so that nothing depends on where it is loaded. */
+/** Sorted: low 16 bits of the offset at which a rule starts << 16 | index into `rules`. */
 export interface UnwindTable {
-  /** In order: low 16 bits of where a rule begins to hold << 16 | index into `rules`. */
+  /** For each page of the file, the first row that begins in it or later; plus one final entry. */
   readonly rows: Uint32Array
   /** For each page of the file the first row that begins in it or behind it; one more at the end. */
   readonly pages: Uint32Array
   /** `ruleBytes` each. */
   readonly rules: Uint8Array
-  /** Places that have the rule `unsupported`. */
+  /** Offsets with the rule `unsupported`. */
   readonly unsupported: number
 }
