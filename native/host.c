@@ -1,5 +1,4 @@
-/* What the host tells only over system calls: its clock, its names, its devices, its tables in the kernel's network
- * stack, its performance counters. */
+/* Host data that only system calls provide: its clock, names, devices, network tables and performance counters. */
 #define _GNU_SOURCE
 #include "addon.h"
 
@@ -55,8 +54,8 @@ static napi_value host_uname(napi_env env, napi_callback_info info)
   return list;
 }
 
-/* A copy of an argument that ends where no memory is, so that a kernel which writes more than the caller has room for
- * fails with EFAULT instead. */
+/* A copy of an argument that ends at an unmapped page, so that a kernel that writes beyond the caller's buffer fails
+ * with EFAULT instead. */
 struct fenced {
   uint8_t *bytes;
   uint8_t *mapping;
@@ -75,7 +74,7 @@ static bool fence(struct fenced *copy, const uint8_t *bytes, size_t length)
     return false;
   }
   copy->bytes = copy->mapping + room - length;
-  if (length > 0) /* else it may point nowhere */
+  if (length > 0) /* otherwise it may point nowhere */
     memcpy(copy->bytes, bytes, length);
   return true;
 }
@@ -147,10 +146,10 @@ static napi_value host_ethtool(napi_env env, napi_callback_info info)
   return make_undefined(env);
 }
 
-/* The kernel makes parts of a dump no longer than this (netlink_dump in net/netlink/af_netlink.c). */
+/* The kernel's maximum size of a dump's part (netlink_dump in net/netlink/af_netlink.c). */
 #define MOST_PART 32768
 
-/* What a part of an answer says about the rest: more comes, it was the last, or an error. */
+/* What follows a part of an answer: more, nothing (it was the last), or an error. */
 enum progress { MORE, LAST, BROKEN };
 
 static enum progress read_part(const uint8_t *bytes, size_t length, int *error)
@@ -177,7 +176,7 @@ static enum progress read_part(const uint8_t *bytes, size_t length, int *error)
   return MORE;
 }
 
-/* One datagram of the kernel's; -1 with errno. Those of other processes are passed over. */
+/* One datagram from the kernel; -1 with errno. Skips those of other processes. */
 static ssize_t receive(int fd, uint8_t *target, size_t room)
 {
   for (;;) {
@@ -202,7 +201,7 @@ static ssize_t receive(int fd, uint8_t *target, size_t room)
   }
 }
 
-/* Calls `take`, which may do anything, so that the buffer is looked up again. */
+/* Calls `take`, which may run any code, so the buffer is looked up again. */
 static bool hand_over(napi_env env, napi_value take, size_t filled, napi_value buffer, uint8_t **bytes, size_t *room)
 {
   napi_value nothing = make_undefined(env), amount = make_number(env, filled), result;
@@ -254,7 +253,7 @@ static napi_value host_netlink(napi_env env, napi_callback_info info)
   }
   close(fd);
   if (!taken)
-    return NULL; /* its exception is pending */
+    return NULL; /* an exception is pending */
   if (progress == BROKEN)
     return throw_errno(env, error, "cannot read the answer over netlink protocol %d", (int)protocol);
   return make_undefined(env);

@@ -29,11 +29,11 @@ const glob = text({
   pattern: /^\//,
 })
 
-/** Protocols that are recognised in traffic, by the key that switches them. */
+/** Detected protocols, by the key that enables them. */
 const titles = new Map<string, string[]>()
 for (const { key, title } of protocols) titles.set(key, [...(titles.get(key) ?? []), title])
 
-/** All are booleans. What reads them finds the key in the list of protocols. */
+/** All are booleans. Their reader finds the key in the list of protocols. */
 const switches: object = Object.fromEntries(
   [...titles].map(([name, spoken]) => [
     name,
@@ -216,7 +216,7 @@ const logs = branch('Logs of containers, files and the journal.', {
   ),
 })
 
-/** As `mayTell` of src/identity/entities has them. */
+/** Like `mayTell` in src/identity/entities. */
 const daemon = text({
   expects: 'a socket such as "unix:///run/docker.sock", an address such as "tcp://127.0.0.1:2376", or empty',
   pattern: /^(|(unix:\/\/)?\/.+|((tcp|https?):\/\/)?[^/@]+\/?)$/,
