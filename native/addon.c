@@ -222,7 +222,7 @@ bool read_handle(napi_env env, napi_value value, const napi_type_tag *tag, const
       napi_check_object_type_tag(env, value, tag, &same) == napi_ok && same &&
       napi_unwrap(env, value, data) == napi_ok)
     return true;
-  throw_misuse(env, "the handle of %s is not one", what);
+  throw_misuse(env, "the handle of %s is invalid", what);
   return false;
 }
 

@@ -108,7 +108,7 @@ static napi_value host_ioctl(napi_env env, napi_callback_info info)
     memcpy(bytes, copy.bytes, length);
   munmap(copy.mapping, copy.size);
   if (result < 0)
-    return throw_errno(env, error, "cannot do ioctl 0x%lx", (unsigned long)request);
+    return throw_errno(env, error, "cannot perform ioctl 0x%lx", (unsigned long)request);
   return make_number(env, result);
 }
 
@@ -124,16 +124,16 @@ static napi_value host_ethtool(napi_env env, napi_callback_info info)
     return NULL;
   struct ifreq request = { 0 };
   if (strlen(device) >= sizeof request.ifr_name)
-    return throw_errno(env, ENODEV, "cannot ask the device %s", device);
+    return throw_errno(env, ENODEV, "cannot query the device %s", device);
   strcpy(request.ifr_name, device);
   memcpy(&command, bytes, sizeof command);
   int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0)
-    return throw_errno(env, errno, "cannot open a socket to ask the device %s", device);
+    return throw_errno(env, errno, "cannot open a socket to query the device %s", device);
   struct fenced copy;
   if (!fence(&copy, bytes, length)) {
     close(fd);
-    return throw_errno(env, ENOMEM, "cannot copy what the device %s is asked", device);
+    return throw_errno(env, ENOMEM, "cannot copy the request to the device %s", device);
   }
   request.ifr_data = (char *)copy.bytes;
   int result = ioctl(fd, SIOCETHTOOL, &request), error = errno;
@@ -142,7 +142,7 @@ static napi_value host_ethtool(napi_env env, napi_callback_info info)
   munmap(copy.mapping, copy.size);
   close(fd);
   if (result < 0)
-    return throw_errno(env, error, "cannot ask the device %s for ethtool command 0x%x", device, command);
+    return throw_errno(env, error, "cannot query the device %s (ethtool command 0x%x)", device, command);
   return make_undefined(env);
 }
 
@@ -221,7 +221,7 @@ static napi_value host_netlink(napi_env env, napi_callback_info info)
       !read_bytes(env, argument[2], "the buffer", MOST_PART, &buffer, &room))
     return NULL;
   if (napi_typeof(env, argument[3], &type) != napi_ok || type != napi_function)
-    return throw_misuse(env, "what takes the answer must be a function");
+    return throw_misuse(env, "the callback must be a function");
   int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
   if (fd < 0)
     return throw_errno(env, errno, "cannot open a netlink socket of protocol %d", (int)protocol);
@@ -231,7 +231,7 @@ static napi_value host_netlink(napi_env env, napi_callback_info info)
   if (sendto(fd, request, length, 0, (struct sockaddr *)&kernel, sizeof kernel) < 0) {
     int error = errno;
     close(fd);
-    return throw_errno(env, error, "cannot ask over netlink protocol %d", (int)protocol);
+    return throw_errno(env, error, "cannot send over netlink protocol %d", (int)protocol);
   }
   enum progress progress = MORE;
   bool taken = true;

@@ -141,7 +141,7 @@ static bool load(struct nvml *nvml, struct answer *answer)
 }
 
 /* Handles a function's status for a device. An unsupported value is no error; a lost device ends its queries. */
-static bool told(struct device *device, int status)
+static bool succeeded(struct device *device, int status)
 {
   if (status == GPU_IS_LOST || status == RESET_REQUIRED)
     device->status = status;
@@ -151,13 +151,13 @@ static bool told(struct device *device, int status)
 /* Through pointers: the call that sets the number is an argument, too. */
 static void put(struct device *device, enum value value, int status, const unsigned *number)
 {
-  if (told(device, status))
+  if (succeeded(device, status))
     device->values[value] = *number;
 }
 
 static void put_large(struct device *device, enum value value, int status, const unsigned long long *number)
 {
-  if (told(device, status))
+  if (succeeded(device, status))
     device->values[value] = *number;
 }
 
@@ -165,10 +165,10 @@ static void put_memory(struct nvml *nvml, handle gpu, struct device *device)
 {
   struct memory_v2 newer = { .version = MEMORY_V2 };
   struct memory memory;
-  if (told(device, CALL(memory_v2, gpu, &newer))) {
+  if (succeeded(device, CALL(memory_v2, gpu, &newer))) {
     device->values[memoryTotal] = newer.total;
     device->values[memoryUsed] = newer.used;
-  } else if (told(device, CALL(memory, gpu, &memory))) {
+  } else if (succeeded(device, CALL(memory, gpu, &memory))) {
     device->values[memoryTotal] = memory.total;
     device->values[memoryUsed] = memory.used;
   }
@@ -180,7 +180,7 @@ static void put_pcie(struct nvml *nvml, handle gpu, struct device *device)
   put(device, linkGeneration, CALL(link_generation, gpu, &number), &number);
   put(device, linkWidth, CALL(link_width, gpu, &number), &number);
   struct field_value fields[2] = { { .field = FIELD_PCIE_SENT }, { .field = FIELD_PCIE_RECEIVED } };
-  bool counted = told(device, CALL(fields, gpu, 2, fields));
+  bool counted = succeeded(device, CALL(fields, gpu, 2, fields));
   /* A 32-bit counter wraps several times a second. */
   for (int i = 0; counted && i < 2; i++)
     counted = fields[i].status == SUCCESS &&
@@ -200,7 +200,7 @@ static void put_values(struct nvml *nvml, handle gpu, struct device *device)
   struct utilization rates = { 0 };
   unsigned number = 0, period = 0;
   unsigned long long large = 0;
-  if (told(device, CALL(utilization, gpu, &rates))) {
+  if (succeeded(device, CALL(utilization, gpu, &rates))) {
     device->values[utilization] = rates.gpu;
     device->values[memoryBusy] = rates.memory;
   }
@@ -226,7 +226,7 @@ static void put_values(struct nvml *nvml, handle gpu, struct device *device)
 static void add_processes(struct nvml *nvml, handle gpu, struct device *device, processes_of *list)
 {
   unsigned count = MAX_PROCESSES;
-  if (list && told(device, list(gpu, &count, device->processes + device->process_count)) && count <= MAX_PROCESSES)
+  if (list && succeeded(device, list(gpu, &count, device->processes + device->process_count)) && count <= MAX_PROCESSES)
     device->process_count += count;
 }
 
@@ -243,7 +243,7 @@ static void put_processes(struct nvml *nvml, handle gpu, struct device *device, 
   /* No samples since the last request is no failure. */
   if (status == NOT_FOUND || (status == SUCCESS && count > MAX_SAMPLES))
     status = SUCCESS, count = 0;
-  if (!told(device, status))
+  if (!succeeded(device, status))
     return;
   /* The first answer contains much older samples. */
   device->has_samples = *sampled != 0;
@@ -258,10 +258,10 @@ static void put_processes(struct nvml *nvml, handle gpu, struct device *device, 
 static void put_instances(struct nvml *nvml, handle gpu, struct device *device)
 {
   unsigned current = 0, pending, most = 0;
-  if (!told(device, CALL(mig_mode, gpu, &current, &pending)))
+  if (!succeeded(device, CALL(mig_mode, gpu, &current, &pending)))
     return;
   device->values[mig] = current;
-  if (current != 1 || !told(device, CALL(mig_devices, gpu, &most)))
+  if (current != 1 || !succeeded(device, CALL(mig_devices, gpu, &most)))
     return;
   for (unsigned i = 0; i < most && device->instance_count < MAX_INSTANCES; i++) {
     struct instance *instance = &device->instances[device->instance_count];
@@ -284,10 +284,10 @@ static void look_at(struct nvml *nvml, unsigned index, struct device *device)
     device->values[i] = NAN;
   device->status = nvml->functions.by_index(index, &gpu);
   if (device->status == SUCCESS) {
-    told(device, CALL(uuid, gpu, device->uuid, TEXT - 1));
-    told(device, CALL(name, gpu, device->name, TEXT - 1));
-    told(device, CALL(serial, gpu, device->serial, TEXT - 1));
-    if (told(device, CALL(pci_info, gpu, &pci)))
+    succeeded(device, CALL(uuid, gpu, device->uuid, TEXT - 1));
+    succeeded(device, CALL(name, gpu, device->name, TEXT - 1));
+    succeeded(device, CALL(serial, gpu, device->serial, TEXT - 1));
+    if (succeeded(device, CALL(pci_info, gpu, &pci)))
       snprintf(device->bus, sizeof device->bus, "%.31s", pci.id);
   }
   if (device->status == SUCCESS)

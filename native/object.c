@@ -78,8 +78,8 @@ static struct object *read_object_in(napi_env env, napi_value value, int state)
     return object;
   throw_errno(env, EINVAL, "cannot use BPF object '%s' (%s)", object->name,
               object->state == OPENED ? "it is not loaded yet"
-              : state == OPENED       ? "what this changes must be set before it is loaded"
-                                      : "its loading failed: open it anew");
+              : state == OPENED       ? "this must be set before it is loaded"
+                                      : "its load failed: open it again");
   return NULL;
 }
 
@@ -221,9 +221,9 @@ static napi_value object_reuse_map(napi_env env, napi_callback_info info)
       !(map = read_map_name(env, object, argument[1])) || !(shared = read_map(env, argument[2])))
     return NULL;
   /* libbpf accepts any map; the programs are compiled for this kind. */
-  bool fits = bpf_map__type(map) == shared->type && bpf_map__key_size(map) == shared->key_size &&
-              bpf_map__value_size(map) == shared->value_size;
-  int error = fits ? bpf_map__reuse_fd(map, shared->fd) : EINVAL;
+  bool matches = bpf_map__type(map) == shared->type && bpf_map__key_size(map) == shared->key_size &&
+                 bpf_map__value_size(map) == shared->value_size;
+  int error = matches ? bpf_map__reuse_fd(map, shared->fd) : EINVAL;
   if (error)
     return throw_errno(env, error, "cannot use map '%s' as map '%s' of BPF object '%s'", shared->name, bpf_map__name(map),
                        object->name);

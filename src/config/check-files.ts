@@ -98,8 +98,8 @@ function checkName({ otlp }: Config, { key }: NamedFile, trusted: X509Certificat
   if (tls.insecure_skip_verify || (receiver === '' && tls.server_name === '')) return
   const name =
     tls.server_name || parseEndpoint(receiver, insecure, protocol === 'grpc' ? 'grpc' : 'http').host
-  const fits = isIP(name) === 0 ? trusted.checkHost(name) : trusted.checkIP(name)
-  if (fits !== undefined) return
+  const match = isIP(name) === 0 ? trusted.checkHost(name) : trusted.checkIP(name)
+  if (match !== undefined) return
   throw new Error(
     `its only certificate is not a CA, and is valid for ${trusted.subjectAltName ?? 'no name'}, not for "${name}"; set server_name to one of its names, or use the CA's file`,
   )

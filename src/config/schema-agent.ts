@@ -231,7 +231,7 @@ const daemon = text({
       : undefined,
 })
 
-const toldKey = text({
+const acceptedKey = text({
   expects: 'an attribute key such as "team", or "app.*" for all that begin with "app."',
   pattern: /^[^\s*,=]{1,128}(\.\*)?$/,
 })
@@ -243,7 +243,7 @@ const discovery = branch('Metadata of the host, its containers and its cluster.'
   detect_docker: key(boolean, true, 'Queries Docker, containerd and Podman.'),
   detect_cloud: key(boolean, true, 'Queries the metadata service of the cloud.'),
   process_attributes: key(
-    list(toldKey),
+    list(acceptedKey),
     ['team', 'app.*', 'vcs.*'],
     'Resource attributes accepted from a process (`OTEL_RESOURCE_ATTRIBUTES`) and from pod annotations (`resource.opentelemetry.io/…`), in addition to `service.*` and `deployment.*`; `app.*` matches all that begin with `app.`. They are accepted from any process, so list none that identify hosts, containers or instances.',
     { restart: true },

@@ -142,7 +142,7 @@ export class FarFiles {
   /** Stops the probe. Pending requests are rejected. */
   close(): void {
     this.#closed = true
-    this.#fail('the agent ends')
+    this.#fail('the agent is stopping')
   }
 
   #ask(
@@ -181,7 +181,7 @@ export class FarFiles {
 
   #started(): Probe {
     if (this.#probe !== undefined) return this.#probe
-    if (this.#closed) throw new FarError('the agent ends')
+    if (this.#closed) throw new FarError('the agent is stopping')
     if (this.#program === undefined) {
       this.#warn('svc-probe is not installed next to the agent')
       throw new FarError('no probe')

@@ -49,7 +49,7 @@ export class ServiceNotify {
     this.#state = state
     // Not checked for stuck yet: work that a long start delayed runs first.
     this.#change('READY=1', ...this.#look(undefined))
-    this.#beat = setInterval(() => this.#tell(), Math.min(lookMs, (this.#watchdogMs ?? lookMs) / 2)).unref()
+    this.#beat = setInterval(() => this.#report(), Math.min(lookMs, (this.#watchdogMs ?? lookMs) / 2)).unref()
   }
 
   /** Runs a reload and reports it to the manager. */
@@ -82,7 +82,7 @@ export class ServiceNotify {
     clearTimeout(this.#again)
   }
 
-  #tell(): void {
+  #report(): void {
     const stuck = this.#state?.stuck()
     this.#noteStuck(stuck)
     const due = performance.now() - this.#lookedMs >= lookMs || stuck !== undefined

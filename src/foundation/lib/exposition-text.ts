@@ -95,7 +95,7 @@ class Parser {
       this.#end = end < 0 ? length : end
       this.#skipBlanks()
       if (this.#at === this.#end) continue
-      if (end < 0) throw this.#fault('it has no end')
+      if (end < 0) throw this.#fault('it does not end with a line feed')
       if (this.#bytes[this.#at] === 35) this.#comment()
       else this.#sample()
     }

@@ -12,8 +12,8 @@ const maxLinks = 40
 const maxSteps = 4_096
 /** Of a path, and of a link's target (PATH_MAX). */
 const maxPathLength = 4_096
-const anybodyReads = 0o004
-const anybodyWrites = 0o002
+const othersRead = 0o004
+const othersWrite = 0o002
 const sticky = 0o1000
 
 /** A regular file that is open for reading. */
@@ -177,7 +177,7 @@ function coded(code: string, message: string): Error {
 
 /** True if only this owner, root and the agent can add or replace names in it; members of its group are trusted. */
 function isKept({ uid, mode }: Stats, owner: number): boolean {
-  return (isTrusted(uid) || uid === owner) && ((mode & anybodyWrites) === 0 || (mode & sticky) !== 0)
+  return (isTrusted(uid) || uid === owner) && ((mode & othersWrite) === 0 || (mode & sticky) !== 0)
 }
 
 function refuseLink({ name, owner, directory }: Link, file: Stats, path: string): void {
@@ -199,10 +199,10 @@ function refuseLink({ name, owner, directory }: Link, file: Stats, path: string)
  */
 function refuseMoved(directories: readonly Stats[], { uid, mode, nlink }: Stats, path: string): void {
   // A file that every user may read reveals nothing.
-  if ((mode & anybodyReads) !== 0) return
+  if ((mode & othersRead) !== 0) return
   const directory = directories.at(-1)!
   const open =
-    (directory.mode & anybodyWrites) !== 0 && nlink > 1
+    (directory.mode & othersWrite) !== 0 && nlink > 1
       ? directory
       : directories.find(each => !isKept(each, uid))
   if (open === undefined) return

@@ -153,7 +153,7 @@ export class HpackDecoder {
       if (byte & 0x80) {
         const index = readInteger(bytes, 7)
         if (index < 1) return false
-        this.#tell(index, fields)
+        this.#addIndexed(index, fields)
       } else if ((byte & 0xe0) === 0x20) {
         const most = readInteger(bytes, 5)
         if (most < 0) return false
@@ -198,7 +198,7 @@ export class HpackDecoder {
   }
 
   /** Adds the field of an index. */
-  #tell(index: number, fields: HpackFields): void {
+  #addIndexed(index: number, fields: HpackFields): void {
     if (index < staticTable.length) {
       const name = fields.names.ofStatic[index]!
       const value = staticValues[index]!

@@ -12,7 +12,7 @@ import { isAbsolute } from 'node:path'
 import { makeDirectories } from './make-directories.ts'
 
 const writableByGroup = 0o020
-const writableByAnybody = 0o002
+const writableByOthers = 0o002
 const sticky = 0o1000
 /** The kernel's limit (path_resolution(7)). */
 const maxLinks = 40
@@ -104,7 +104,7 @@ function refuse(path: string, { uid, gid, mode, dev }: Stats, above: Stats, isOw
     )
   // A container's volume is often writable by everyone in it; a user who may mount on a host may write anywhere.
   if (dev !== above.dev) return
-  if ((mode & writableByAnybody) !== 0 && (isOwn || (mode & sticky) === 0))
+  if ((mode & writableByOthers) !== 0 && (isOwn || (mode & sticky) === 0))
     throw new Error(`any user may write to ${path}; chmod o-w ${path}`)
   if (isOwn && (mode & writableByGroup) !== 0 && gid !== 0 && gid !== process.getegid?.())
     throw new Error(`group ${gid} may write to ${path}; chmod g-w ${path}`)

@@ -27,10 +27,10 @@ export function scopeIdentity(scope: Scope): string {
   let identity = identities.get(scope)
   if (identity === undefined) {
     const { name, version, attributes } = scope
-    const told: string[] = []
+    const pairs: string[] = []
     for (let i = 0; attributes !== undefined && i < attributes.size; i++)
-      told.push(JSON.stringify([attributes.keys[i], attributes.values[i]]))
-    identity = JSON.stringify([name, version, ...told.sort()])
+      pairs.push(JSON.stringify([attributes.keys[i], attributes.values[i]]))
+    identity = JSON.stringify([name, version, ...pairs.sort()])
     identities.set(scope, identity)
   }
   return identity

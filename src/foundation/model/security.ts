@@ -212,13 +212,13 @@ function addAttributeFaults(
   for (const key of required) if (given[key] === undefined) faults.push(`${key} is missing`)
   for (const key of Object.keys(given)) {
     if (!Object.hasOwn(attributes, key)) faults.push(`${key} is not an attribute of this event`)
-    else if (given[key] !== undefined && !fits[attributes[key]!](given[key]))
+    else if (given[key] !== undefined && !matchesKind[attributes[key]!](given[key]))
       faults.push(`${key} must be ${kindNames[attributes[key]!]}`)
   }
 }
 
 /** Numbers are process and user ids. */
-const fits: Readonly<Record<Kind, (value: unknown) => boolean>> = {
+const matchesKind: Readonly<Record<Kind, (value: unknown) => boolean>> = {
   string: value => typeof value === 'string',
   strings: value => Array.isArray(value) && value.every(part => typeof part === 'string'),
   integer: value => Number.isSafeInteger(value) && (value as number) >= 0,

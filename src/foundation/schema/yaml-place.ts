@@ -55,11 +55,11 @@ export function parseYaml(source: Source, options: YamlOptions, report: Report):
       report.problem(placeOf(0, 1), '', `not valid YAML: ${tooDeep}`)
       return undefined
     }
-    const told = new Set<string>()
+    const reported = new Set<string>()
     for (const fault of faults.slice(0, faultLimit)) {
       const { message, start, end } = yamlFault(fault, text)
       // Of brackets that end together only the innermost is reported.
-      const isNew = told.size < told.add(`${start} ${message}`).size
+      const isNew = reported.size < reported.add(`${start} ${message}`).size
       if (isNew) report.problem(placeOf(start, end), '', `not valid YAML: ${message}`)
     }
     if (faults.length > 0) return undefined
