@@ -12,7 +12,7 @@ export type TellingChild = ChildProcessByStdio<null, Readable, Readable>
 /** A running program that answers at the other end of a socket. */
 export type AnsweringChild = ChildProcess
 
-// No shell, and no environment of the agent.
+// No shell, and no environment of the agent. Children do not keep the agent running.
 const surroundings = { env: {}, cwd: '/' }
 
 /**

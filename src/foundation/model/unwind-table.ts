@@ -12,40 +12,40 @@ export const cfaRule = {
   plt: 3,
   /** *(rbp + low 16 bits of cfaOffset) + high 16 bits, both signed. */
   derefRbp: 4,
-  /** Not supported by this version. */
+  /** The outermost function. */
   stop: 5,
-  /** A signal frame: the registers are in its ucontext_t. */
+  /** Not supported by this version. */
   unsupported: 6,
-  /** Like derefRbp, with rsp. */
+  /** A signal frame: the registers are in its ucontext_t. */
   signal: 7,
-  /** rbp is certainly a frame pointer. */
+  /** Like derefRbp, with rsp. */
   derefRsp: 8,
-  /** Where to find the caller's rbp. */
+  /** rbp is certainly a frame pointer. */
   framePointer: 9,
 } as const
 
-/** At CFA + rbpOffset. */
+/** Where to find the caller's rbp. */
 export const rbpRule = {
   kept: 0,
-  /** Lost. */
+  /** At CFA + rbpOffset. */
   saved: 1,
-  /** At rbp + rbpOffset: functions that align the stack, and save its old value elsewhere. */
+  /** Lost. */
   undefined: 2,
-  /** It stands at rbp + rbpOffset: functions that align the stack, and keep its old place elsewhere. */
+  /** At rbp + rbpOffset: functions that align the stack, and save its old value elsewhere. */
   atRbp: 3,
 } as const
 
 /** A rule in memory: u8 cfa, u8 rbp, s16 rbpOffset, s32 cfaOffset, little endian. */
 export const ruleBytes = 8
 
-/** The rules of one file. Offsets are file offsets, so they do not depend on the load address. */
+/** Code pages of a table: 64 KiB of the file. */
 export const pageBits = 16
 
-/** Sorted: low 16 bits of the offset at which a rule starts << 16 | index into `rules`. */
+/** The rules of one file. Offsets are file offsets, so they do not depend on the load address. */
 export interface UnwindTable {
-  /** For each page of the file, the first row that begins in it or later; plus one final entry. */
+  /** Sorted: low 16 bits of the offset at which a rule starts << 16 | index into `rules`. */
   readonly rows: Uint32Array
-  /** For each page of the file the first row that begins in it or behind it; one more at the end. */
+  /** For each page of the file, the first row that begins in it or later; plus one final entry. */
   readonly pages: Uint32Array
   /** `ruleBytes` each. */
   readonly rules: Uint8Array
