@@ -34,7 +34,7 @@ export interface Key<T> {
   readonly content?: boolean
   /** Mandatory (only for keys of list items). */
   readonly required?: boolean
-  /** False: accepted, but not implemented yet. */
+  /** False: accepted, but without effect in this version. */
   readonly built?: boolean
 }
 
