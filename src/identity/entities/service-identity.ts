@@ -4,23 +4,23 @@ import { imageTag, namespaceLabel } from './container-attributes.ts'
 import type { ContainerPlace } from './container-place.ts'
 import { maxToldBytes, type ToldAttributes, type ToldLoss, taken } from './told-attributes.ts'
 
-/** `service.*` as container and pod tell it. Texts that they do not tell are ''. */
+/** `service.*` as given by container and pod; '' where missing. */
 export interface ServiceIdentity {
   readonly name: string
   readonly namespace: string
   readonly version: string
-  /** What pods are annotated with for resources (`resource.opentelemetry.io/…`), the three above left out. */
+  /** Resource annotations of the pod (`resource.opentelemetry.io/…`), without the three above. */
   readonly annotated: ToldAttributes
 }
 
 const prefix = 'resource.opentelemetry.io/'
-/** In the order in which a workload is named (semantic conventions, Kubernetes attributes). */
+/** Order in which workloads name the service (semantic conventions, Kubernetes attributes). */
 const workloads = ['Deployment', 'ReplicaSet', 'StatefulSet', 'DaemonSet', 'CronJob', 'Job']
 
 /**
- * Which service a container is, by the labels and annotations that people put there: first those of Kubernetes, by the
- * rules of the semantic conventions, then those of Compose and Swarm, then the container's name where somebody chose it.
- * `toldKeys`: see `mayTell`; `lost` counts annotations for resources that are not taken.
+ * Service of a container, by labels and annotations: first those of Kubernetes, by the rules of the semantic
+ * conventions, then those of Compose and Swarm, then the container's name unless it is generated. `toldKeys`: see
+ * `mayTell`; `lost` counts resource annotations that are dropped.
  */
 export function serviceIdentity(
   place: ContainerPlace,
@@ -41,7 +41,7 @@ export function serviceIdentity(
   }
 }
 
-/** Who annotates pods may say no more than who starts processes. */
+/** The same limits apply to pod annotations as to process environments. */
 function annotatedOf(
   { annotations }: Pod,
   toldKeys: readonly string[],
@@ -100,15 +100,15 @@ function ofContainer(container: Container | undefined): ServiceIdentity {
 }
 
 /**
- * Whether the runtime made the name up: Docker and Podman of an adjective and a person (`clever_hopper`, `clever_hopper3`),
- * nerdctl of the image and the id (`nginx-7d482`).
+ * Whether the runtime generated the name: Docker and Podman from an adjective and a person (`clever_hopper`,
+ * `clever_hopper3`), nerdctl from the image and the id (`nginx-7d482`).
  */
 function isGenerated({ name, id }: Container): boolean {
   if (name.endsWith(`-${id.slice(0, 5)}`)) return true
   return adjectives.has(/^([a-z]+)_[a-z]+\d?$/.exec(name)?.[1] ?? '') || /^[0-9a-f]{12,64}$/.test(name)
 }
 
-/** Those of moby/pkg/namesgenerator, which Podman took over. */
+/** From moby/pkg/namesgenerator, which Podman copied. */
 const adjectives = new Set(
   `admiring adoring affectionate agitated amazing angry awesome beautiful blissful bold boring brave busy charming clever
   compassionate competent condescending confident cool cranky crazy dazzling determined distracted dreamy eager ecstatic
