@@ -238,7 +238,7 @@ static __always_inline void count(u32 counter)
 		__sync_fetch_and_add(&c->values[counter], 1);
 }
 
-/* Of the thread, in its own programs. */
+/* Holder number of the current thread. */
 static __always_inline u64 holder_of_thread(void)
 {
 	return bpf_get_current_pid_tgid() + 1;

@@ -71,7 +71,7 @@ export class Inspections {
   #next(): void {
     for (const [id, seen] of this.#waiting) {
       if (this.#asked.size >= maxQuestions) return
-      // One that changed while it is asked for is asked for again, once.
+      // A container that changes during its request is requested once more afterwards.
       if (this.#asked.has(id)) continue
       this.#waiting.delete(id)
       void this.#ask(id, seen)

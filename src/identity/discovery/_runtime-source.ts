@@ -72,19 +72,19 @@ export interface RuntimeSession {
   close(): void
 }
 
-/** Why a daemon cannot be followed, in the words of one kind of daemon. */
+/** Texts for faults of one kind of daemon. */
 export interface FaultWords {
   denied(): Fault
-  /** The hint where nothing listens. */
+  /** Hint if nothing listens. */
   readonly absent: string
-  /** How it is called where the connection to it is lost. */
+  /** Name of the daemon in messages about a lost connection. */
   readonly daemon: string
   readonly startAgain: string
-  /** Something else answers. */
+  /** Fault if another program responds. */
   readonly strange: Fault
 }
 
-/** The fault of a place by the code of the system, '' where there is none, and the text of the error. */
+/** Fault of a place from the system's error code, '' if there is none, and the error text. */
 export function faultOf(
   name: string,
   code: string,
@@ -132,7 +132,7 @@ export class RuntimeSource<P extends Place> {
   #aside = noFault
   #hasWarned = false
   #phase: 'new' | 'running' | 'stopped' = 'new'
-  /** Ends the pause that runs. */
+  /** Ends the current pause. */
   #wake: () => void = () => undefined
 
   constructor(runtime: Runtime<P>, options: RuntimeSourceOptions) {

@@ -17,9 +17,7 @@ import { ContainerdSession } from './containerd-session.ts'
 export interface ContainerdSourceOptions extends RuntimeSourceOptions {
   /** Path of the only socket to use; '': all usual ones below `rootfs`. */
   readonly socketPath: string
-  /**
-   * Whether another runtime responds, which may have all containers: a socket without permission is then not a fault.
-   */
+  /** Whether another runtime responds, which may run all containers: a socket without permission is then no fault. */
   readonly isBeside: () => boolean
 }
 
