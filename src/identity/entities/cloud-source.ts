@@ -87,7 +87,7 @@ export class CloudSource {
     if (this.#stopped) return
     this.#candidates = candidates(this.#options, dmi)
     if (this.#candidates.length > 0) return this.#refresh()
-    this.#reason = nobody(this.#options, dmi)
+    this.#reason = noCandidates(this.#options, dmi)
     this.#options.sink.cloud(undefined)
   }
 
@@ -177,7 +177,7 @@ function candidates({ providers, settings }: CloudSourceOptions, dmi: Dmi): Cand
 }
 
 /** Reason for having no candidates. */
-function nobody({ providers }: CloudSourceOptions, dmi: Dmi): string {
+function noCandidates({ providers }: CloudSourceOptions, dmi: Dmi): string {
   const [provider] = providers.filter(provider => provider.recognise(dmi))
   if (provider !== undefined) return `cloud.${provider.name}.enabled is false`
   const maker = (dmi.sys_vendor || dmi.bios_vendor).replace(/[^ -~]/g, '?').slice(0, 64)

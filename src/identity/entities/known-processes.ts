@@ -179,13 +179,13 @@ export class KnownProcesses {
     this.#departed.forEach((_process, pid) => {
       if (before - this.#bytes < bytes) this.forget(pid)
     })
-    const telling: [number, Process][] = []
+    const described: [number, Process][] = []
     if (before - this.#bytes < bytes)
       this.#running.forEach((process, pid) => {
-        if (process.identity.environment.attributes.length > 0) telling.push([pid, process])
+        if (process.identity.environment.attributes.length > 0) described.push([pid, process])
       })
-    telling.sort((a, b) => b[1].bytes - a[1].bytes)
-    for (const [pid, process] of telling) {
+    described.sort((a, b) => b[1].bytes - a[1].bytes)
+    for (const [pid, process] of described) {
       if (before - this.#bytes >= bytes) break
       const { environment } = process.identity
       this.shed += environment.attributes.length

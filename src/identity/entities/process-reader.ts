@@ -103,9 +103,9 @@ export class ProcessReader {
   ending({ identity }: FoundProcess, last: ProcessNews | undefined): FoundProcess {
     const { pid, comm, start, executable } = identity
     const news = last !== undefined && sameStart(last.start, start) ? last : undefined
-    const told = this.gone(pid, comm, news)
-    if (news !== undefined && executable === '') return told
-    return { ...told, identity: { ...identity, owner: told.place === noPlace ? identity.owner : '' } }
+    const departed = this.gone(pid, comm, news)
+    if (news !== undefined && executable === '') return departed
+    return { ...departed, identity: { ...identity, owner: departed.place === noPlace ? identity.owner : '' } }
   }
 
   /**

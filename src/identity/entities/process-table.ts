@@ -304,13 +304,13 @@ export class ProcessTable {
     if (process.verdict === undefined || now - process.judgedMs >= judgeEveryMs) {
       process.judgedMs = now
       const { resource, identity, surroundings } = process
-      const anew = () => {
+      const reset = () => {
         process.verdict = undefined
       }
       process.verdict = judge(this.#rules, {
         name: String(resource.attributes.get('service.name')),
         executable: identity.executable,
-        listening: () => [...process.ports, ...(listening ?? this.#ports.of(process, pid, now, anew))],
+        listening: () => [...process.ports, ...(listening ?? this.#ports.of(process, pid, now, reset))],
         attribute: key => String(resource.attributes.get(key) ?? ''),
         podLabel: key => surroundings?.podLabels.get(key),
       })

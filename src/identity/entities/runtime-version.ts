@@ -61,8 +61,8 @@ export class RuntimeVersions {
     const directory = executable.slice(0, slash + 1)
     const found = inPath.exec(directory)?.[1] ?? ''
     // The more exact version, if both agree.
-    const fits = version === '' ? ofRuntime.test(directory) : found.startsWith(`${version}.`)
-    if (found !== '' && fits) return found
+    const agrees = version === '' ? ofRuntime.test(directory) : found.startsWith(`${version}.`)
+    if (found !== '' && agrees) return found
     const runtime = runtimes.find(each => each.program.test(program))
     if (version !== '' || runtime === undefined) return version
     return this.#beside(pid, executable, runtime)

@@ -29,15 +29,15 @@ export function serviceIdentity(
   toldKeys: readonly string[],
   lost: (why: ToldLoss) => void,
 ): ServiceIdentity {
-  const told =
+  const given =
     pod === undefined
       ? ofContainer(container)
       : ofPod(container, place.id, pod, annotatedOf(pod, toldKeys, lost))
   return {
-    name: ownText(told.name, maxToldBytes),
-    namespace: ownText(told.namespace, maxToldBytes),
-    version: ownText(told.version, maxToldBytes),
-    annotated: told.annotated,
+    name: ownText(given.name, maxToldBytes),
+    namespace: ownText(given.namespace, maxToldBytes),
+    version: ownText(given.version, maxToldBytes),
+    annotated: given.annotated,
   }
 }
 
@@ -47,10 +47,10 @@ function annotatedOf(
   toldKeys: readonly string[],
   lost: (why: ToldLoss) => void,
 ): ToldAttributes {
-  const told: (readonly [string, string])[] = []
+  const found: (readonly [string, string])[] = []
   for (const [key, value] of annotations)
-    if (key.startsWith(prefix)) told.push([key.slice(prefix.length), value])
-  return taken(told, toldKeys, lost)
+    if (key.startsWith(prefix)) found.push([key.slice(prefix.length), value])
+  return taken(found, toldKeys, lost)
 }
 
 function ofPod(

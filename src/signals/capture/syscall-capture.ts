@@ -163,7 +163,7 @@ export class SyscallCapture implements Capture {
       native.mapUpdate(this.object.map('settings'), words(0), settingsBytes(options, records.size, magic), 0)
       this.apply(options)
       this.absent = this.#attachAll()
-      this.selfPid = this.#tellSelf(magic)
+      this.selfPid = this.#identifySelf(magic)
       // Sockets opened before the attachment; the programs know later ones better.
       this.bootstrapped = this.#runs(this.#bootstrap())
       this.#turns = new DrainTurns(() => this.#batch())
@@ -321,7 +321,7 @@ export class SyscallCapture implements Capture {
   }
 
   /** Closes a descriptor that does not exist, which identifies the agent to the kernel side. */
-  #tellSelf(magic: number): number {
+  #identifySelf(magic: number): number {
     try {
       closeSync(magic)
     } catch {

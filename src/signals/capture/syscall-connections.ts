@@ -74,7 +74,7 @@ export class SyscallConnections {
   )
   /** Number of known connections by process. */
   readonly #counts = new Map<number, number>()
-  readonly #told = counted(new BoundedMap<number, Ends>(4096))
+  readonly #reported = counted(new BoundedMap<number, Ends>(4096))
   /** Connections of this batch without known ends, and their processes. */
   readonly #late = new Set<number>()
   readonly #latePids = new Set<number>()
@@ -96,7 +96,7 @@ export class SyscallConnections {
 
   /** Stores ends that the kernel side saw at the shutdown of the socket. */
   tell(connection: number, ends: Ends): void {
-    this.#told.set(connection, ends)
+    this.#reported.set(connection, ends)
   }
 
   /** Starts a new batch of segments: pending connections are searched again. */
@@ -147,7 +147,7 @@ export class SyscallConnections {
 
   forget(connection: number): void {
     if (this.#known.delete(connection)) this.#uncount(connection)
-    this.#told.delete(connection)
+    this.#reported.delete(connection)
     this.#looks.delete(connection)
   }
 
@@ -177,7 +177,7 @@ export class SyscallConnections {
     if (fdOf(connection) >= firstSession) return { ...here, localAddress: local }
     if ((localPort > 0 && peerPort > 0) || segment.protocol === 'dns')
       return { ...here, localAddress: local === '' && isLoopback(peer) ? peer : local }
-    const ends = this.#told.get(connection)
+    const ends = this.#reported.get(connection)
     if (ends !== undefined) return { ...ends, blocking: undefined, off: false }
     let found = this.#sockets.find(pidOf(connection), fdOf(connection))
     // The descriptor may already belong to the next connection.

@@ -69,8 +69,8 @@ export class FrameNames {
   #mangled: { readonly frame: NewFrame; readonly symbol: string; readonly origin: DecodeOrigin }[] = []
   #mangledBytes = 0
   /** Numbers of the frames reported in this epoch. */
-  readonly #told = new Map<Frame, number>()
-  readonly #toldMappings = new Map<Mapping, number>()
+  readonly #reported = new Map<Frame, number>()
+  readonly #reportedMappings = new Map<Mapping, number>()
   /** Frames by file and offset, and frames that are only a text, such as the kernel's. */
   readonly #files = new Map<number, FileFrames>()
   readonly #texts = new Map<string, Frame>()
@@ -98,7 +98,7 @@ export class FrameNames {
     this.#newMappings = []
     this.#newFrames = []
     this.#admitted.clear()
-    const number = (frame: Frame) => this.#tell(frame)
+    const number = (frame: Frame) => this.#report(frame)
     const stacks = ProcessMemory.inOneTurn(() => user.map(stack => this.#safeUserStack(stack)))
     this.#demangle()
     return {
@@ -130,8 +130,8 @@ export class FrameNames {
   /** Frame numbers start again. */
   clear(epoch: number): void {
     this.#epoch = epoch
-    this.#told.clear()
-    this.#toldMappings.clear()
+    this.#reported.clear()
+    this.#reportedMappings.clear()
     this.#files.clear()
     this.#places = 0
     this.#texts.clear()
@@ -151,7 +151,7 @@ export class FrameNames {
     const { perfMaps } = this
     const workshop = this.#workshop
     const kernel = this.#kernel
-    const told = this.#told
+    const reported = this.#reported
     const named = this.#named
     const met = this.#met
     return {
@@ -159,7 +159,7 @@ export class FrameNames {
       untabled: workshop.untabled,
       symbolBytes:
         workshop.symbols.bytes + kernel.bytes + perfMaps.bytes + smallCaches.bytes + smallTables.bytes,
-      frames: told.size,
+      frames: reported.size,
       namesRefused: this.room.refused,
       shares: {
         perf_maps: perfMaps.losses,
@@ -211,7 +211,7 @@ export class FrameNames {
   #pointerFrame(pid: number, pointer: number): Frame {
     const frame = this.#runtimes.name(pid, pointer)
     if (frame === undefined) return this.#textFrame(reasons.processEnded, 'native')
-    if (this.#told.has(frame) || this.#admitted.has(frame)) return frame
+    if (this.#reported.has(frame) || this.#admitted.has(frame)) return frame
     const bytes = bytesOfFrame(frame)
     this.#runtimes.charge(pid, bytes)
     if (!this.room.take(pid, bytes)) return this.#leftOut()
@@ -275,8 +275,8 @@ export class FrameNames {
 
   /** Code outside known files. */
   #addressFrame(pid: number, address: number): Frame {
-    const told = this.#settings.perfMap ? this.perfMaps.find(pid, address) : undefined
-    if (told !== undefined) return this.#toldFrame(pid, told)
+    const name = this.#settings.perfMap ? this.perfMaps.find(pid, address) : undefined
+    if (name !== undefined) return this.#generatedFrame(pid, name)
     const { mappings, ended } = this.#mapsOf(pid)
     const mapping = mappings.find(({ start, size }) => address >= start && address < start + size)
     if (mapping !== undefined) {
@@ -290,8 +290,8 @@ export class FrameNames {
   }
 
   /** Frame of generated code, with the name that the runtime reported. */
-  #toldFrame(pid: number, told: string): Frame {
-    const name = cutName(told)
+  #generatedFrame(pid: number, reportedName: string): Frame {
+    const name = cutName(reportedName)
     const known = this.#texts.get(`native ${name}`)
     if (known !== undefined) return known
     return this.room.take(pid, bytesOfFrame({ name, file: '' }))
@@ -331,12 +331,12 @@ export class FrameNames {
     return maps
   }
 
-  #tell(frame: Frame): number {
-    const known = this.#told.get(frame)
+  #report(frame: Frame): number {
+    const known = this.#reported.get(frame)
     if (known !== undefined) return known
     const { name, systemName = '', file, line, type = 'native', mapping, address = -1 } = frame
-    const number = this.#told.size
-    this.#told.set(frame, number)
+    const number = this.#reported.size
+    this.#reported.set(frame, number)
     this.#newFrames.push({
       name,
       systemName,
@@ -344,7 +344,7 @@ export class FrameNames {
       line,
       type,
       address,
-      mapping: mapping === undefined ? -1 : this.#tellMapping(mapping),
+      mapping: mapping === undefined ? -1 : this.#reportMapping(mapping),
     })
     if (type !== 'kernel') {
       this.#met++
@@ -353,11 +353,11 @@ export class FrameNames {
     return number
   }
 
-  #tellMapping(mapping: Mapping): number {
-    const known = this.#toldMappings.get(mapping)
+  #reportMapping(mapping: Mapping): number {
+    const known = this.#reportedMappings.get(mapping)
     if (known !== undefined) return known
-    const number = this.#toldMappings.size
-    this.#toldMappings.set(mapping, number)
+    const number = this.#reportedMappings.size
+    this.#reportedMappings.set(mapping, number)
     this.#newMappings.push(mapping)
     return number
   }

@@ -104,7 +104,7 @@ export class UnwindArena {
     table: UnwindTable | undefined,
     runtime: number,
     unpublish: (id: number) => void,
-    owner = nobody,
+    owner = noOwner,
   ): boolean {
     this.drop(id)
     const held = table && this.#allocate(table, owner, unpublish)
@@ -254,9 +254,9 @@ export class UnwindArena {
 }
 
 /** Owner of the kernel's own code, which is pinned. */
-const nobody: Owner = { group: '', user: '' }
+const noOwner: Owner = { group: '', user: '' }
 const nothing: Range = { at: 0, length: 0 }
-const empty: Held = { rows: nothing, pages: nothing, owner: nobody, metAt: 0 }
+const empty: Held = { rows: nothing, pages: nothing, owner: noOwner, metAt: 0 }
 
 /** Free ranges of an array in order, allocated first fit. */
 class Room {

@@ -70,14 +70,14 @@ export class ContainerdSource {
   get state(): RuntimeState {
     const states = this.#sources.map(({ state }) => state)
     const answering = states.filter(({ connected }) => connected)
-    const told =
+    const faulty =
       states.find(({ hint }) => hint !== '') ??
       states.find(({ reason }) => reason !== '' && reason !== noSocket)
     const isNowhere = states.every(({ reason }) => reason === noSocket)
     return {
       connected: answering.length > 0,
-      reason: told?.reason ?? (isNowhere ? noSocket : ''),
-      hint: told?.hint ?? '',
+      reason: faulty?.reason ?? (isNowhere ? noSocket : ''),
+      hint: faulty?.hint ?? '',
       runtime: 'containerd',
       version: answering[0]?.version ?? '',
       endpoint: answering.map(({ endpoint }) => endpoint).join(', '),

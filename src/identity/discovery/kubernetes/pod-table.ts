@@ -15,7 +15,7 @@ interface Entry {
   /** Its Deployment by the naming rule; undefined if the rule does not apply. */
   guess: Owner | undefined
   /** Pod as reported; undefined while it waits for its owners. */
-  told: Pod | undefined
+  reported: Pod | undefined
   timer: NodeJS.Timeout | undefined
 }
 
@@ -80,7 +80,7 @@ export class PodTable {
     const { room } = this.#options
     if (entry === undefined) {
       if (this.#entries.size >= maxPods || !room.take(entityBytes(pod))) return ''
-      entry = { read: pod, guess: undefined, told: undefined, timer: undefined }
+      entry = { read: pod, guess: undefined, reported: undefined, timer: undefined }
       this.#entries.set(pod.uid, entry)
     } else {
       if (isSamePod(entry.read, pod) && isSameOwners(entry.read.owners, pod.owners)) return pod.uid
@@ -101,37 +101,39 @@ export class PodTable {
     this.#options.room.give(entityBytes(entry.read))
     clearTimeout(entry.timer)
     this.#leaveWaiting(entry.read)
-    if (entry.told !== undefined) this.#options.sink.podGone(uid)
+    if (entry.reported !== undefined) this.#options.sink.podGone(uid)
   }
 
   /** Reports a pod with its known owners. */
   #complete(entry: Entry): void {
-    const { read, guess, told } = entry
+    const { read, guess, reported } = entry
     const [owner] = read.owners
     if (owner === undefined) {
-      this.#tell(entry, read.owners)
+      this.#report(entry, read.owners)
       return
     }
     const above = this.#owners?.above(owner, read.namespace) ?? 'unknown'
     if (typeof above !== 'string') {
-      this.#tell(entry, above.length === 0 ? read.owners : [owner, ...above])
+      this.#report(entry, above.length === 0 ? read.owners : [owner, ...above])
       return
     }
     this.#wait(owner.uid, read.uid)
     // Owners known before stay valid: the owner of an object never changes.
-    if (told?.owners[0]?.uid === owner.uid && told.owners.length > 1) this.#tell(entry, told.owners)
-    else if (guess !== undefined) this.#tell(entry, [owner, guess])
-    else if (above === 'unknown' || told !== undefined) this.#tell(entry, read.owners)
-    else entry.timer ??= setTimeout(() => this.#tell(entry, entry.read.owners), this.#options.ownerMs).unref()
+    if (reported?.owners[0]?.uid === owner.uid && reported.owners.length > 1)
+      this.#report(entry, reported.owners)
+    else if (guess !== undefined) this.#report(entry, [owner, guess])
+    else if (above === 'unknown' || reported !== undefined) this.#report(entry, read.owners)
+    else
+      entry.timer ??= setTimeout(() => this.#report(entry, entry.read.owners), this.#options.ownerMs).unref()
   }
 
-  #tell(entry: Entry, owners: readonly Owner[]): void {
+  #report(entry: Entry, owners: readonly Owner[]): void {
     clearTimeout(entry.timer)
     entry.timer = undefined
-    const { read, told } = entry
-    if (told !== undefined && isSamePod(told, read) && isSameOwners(told.owners, owners)) return
-    entry.told = owners === read.owners ? read : { ...read, owners }
-    this.#options.sink.pod(entry.told)
+    const { read, reported } = entry
+    if (reported !== undefined && isSamePod(reported, read) && isSameOwners(reported.owners, owners)) return
+    entry.reported = owners === read.owners ? read : { ...read, owners }
+    this.#options.sink.pod(entry.reported)
   }
 
   #wait(ownerUid: string, uid: string): void {

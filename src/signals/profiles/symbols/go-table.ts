@@ -136,10 +136,10 @@ function textStart(
   elf: ElfFile,
   section: Section,
   functions: number,
-  told: number,
+  stated: number,
   table: number,
 ): number | undefined {
-  if (told !== 0) return told
+  if (stated !== 0) return stated
   const text = elf.section('.text')
   const last = table + functions * 8
   if (text === undefined || functions > mostFunctions || last + 4 > section.offset + section.size)

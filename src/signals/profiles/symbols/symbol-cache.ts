@@ -29,7 +29,7 @@ interface Entry {
   share: number
 }
 
-const nobody: Owner = { group: '', user: '' }
+const noOwner: Owner = { group: '', user: '' }
 
 /** The wanted file; its path may hold another file now. */
 export interface WantedFile {
@@ -72,7 +72,7 @@ export class SymbolCache {
     id: number,
     file: WantedFile,
     source: () => string | undefined,
-    ownerOf: () => Owner = () => nobody,
+    ownerOf: () => Owner = () => noOwner,
   ): FileSymbols | string {
     const known = this.#entries.get(id)
     if (known) {
@@ -170,7 +170,7 @@ export class SymbolCache {
           symbols: FileSymbols.of(elf, path, this.#options, unpack),
           hash: buildId === '' ? elf.htlHash() : '',
           usedMs: performance.now(),
-          owner: nobody,
+          owner: noOwner,
           share: 0,
         }
       closeSync(fd)

@@ -210,8 +210,8 @@ function describedLayout(
       return `this build of CPython ${version} has an invalid debug offset: ${name} at ${value}`
     values[name as keyof DebugWords] = value
   }
-  const { lock, ownLock, last, ...told } = values as Record<keyof DebugWords, number>
-  return { ...told, holder: { lock, ownLock, last }, frameInHolder: -1, asciiBytes: 40, compactBytes: 56 }
+  const { lock, ownLock, last, ...offsets } = values as Record<keyof DebugWords, number>
+  return { ...offsets, holder: { lock, ownLock, last }, frameInHolder: -1, asciiBytes: 40, compactBytes: 56 }
 }
 
 function wordOf(elf: ElfFile, address: number): number {

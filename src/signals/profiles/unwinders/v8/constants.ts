@@ -84,18 +84,18 @@ const mostOffset = 128
 export function readConstants(elf: ElfFile): V8Constants | string | undefined {
   const symbols = findSymbols(elf, prefix)
   if (symbols.size === 0) return undefined
-  const told = (name: string) => {
+  const numberOf = (name: string) => {
     const symbol = symbols.get(prefix + name)
     return symbol && value(elf, symbol)
   }
   for (const [name, want] of expected) {
-    const found = told(name)
+    const found = numberOf(name)
     if (found !== want) return `V8 with ${name} ${found ?? 'unknown'} is not supported`
   }
   const constants: Record<string, number> = {}
   for (const [key, prefixes] of Object.entries(names)) {
     const name = nameOf(symbols, prefixes)
-    const found = name === undefined ? undefined : told(name)
+    const found = name === undefined ? undefined : numberOf(name)
     if (found === undefined || found < 0) return `V8 without ${prefixes[0]} is not supported`
     const isOffset = prefixes[0]!.startsWith('class_')
     if (isOffset && found > mostOffset) return `V8 with ${name} ${found} is not supported`
