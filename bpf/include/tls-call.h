@@ -81,7 +81,7 @@ struct tls_binding {
 	struct tls_sight socket; /* the socket, or the candidate */
 	u8 votes;      /* sights that agree */
 	u8 known;      /* the socket is certain */
-	u8 confirmed;  /* sights whose record matches the plaintext's length exactly; 2, enough, if the library calls the socket */
+	u8 confirmed;  /* sights with exactly the plaintext's length; 2 (enough) if the library calls the socket */
 	u8 handshake;  /* seen from its start */
 	u8 begun;
 	u8 dark;       /* calls with plaintext, without a socket */

@@ -116,7 +116,7 @@ export class FrameStore {
     return this.#now.kernel.has(hash)
   }
 
-  /** Its frames, leaf first; a single placeholder if it was never reported. */
+  /** Its frames, leaf first; `[lost: …]` alone if it was never reported. */
   userStack(hash: number): Frame[] {
     return this.#resolve('user', hash)
   }

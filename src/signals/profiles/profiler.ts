@@ -152,7 +152,6 @@ export class Profiler {
     return [this.#totals, ...this.#recordings.values()]
   }
 
-  /** Number of stored stacks. */
   get stacks(): number {
     return this.frames.stacks
   }
@@ -180,10 +179,7 @@ export class Profiler {
     this.#intervalTimer = this.#intervals()
   }
 
-  /**
-   * Records for `ms`, or until aborted or closed: one profile per group with samples. Throws if the kernel rejects the
-   * sampling.
-   */
+  /** Records one profile per sampled group for `ms`, or until aborted or closed. Throws if the kernel rejects it. */
   async record(
     recording: Recording,
     sampling: Sampling,
@@ -392,10 +388,7 @@ export class Profiler {
     })
   }
 
-  /**
-   * `counted`: values of `cpu` are numbers of samples, which readers multiply by the mean period; otherwise
-   * nanoseconds.
-   */
+  /** `counted`: `cpu` values are numbers of samples, of which readers know the mean period; otherwise nanoseconds. */
   async #profile(
     { kind, stacks }: StackGroup,
     startUs: number,
@@ -467,7 +460,6 @@ export class Profiler {
     this.#sampler.forgetStacks()
   }
 
-  /** The symbol thread ended. */
   #pause(reason: string): void {
     this.#options.warn('symbol thread stopped; restarting it', reason)
     this.#unmark()
