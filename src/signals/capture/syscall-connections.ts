@@ -9,7 +9,7 @@ import type { FoundSocket, ProcSockets, Side } from './syscall-sockets.ts'
 const maxConnections = 65_536
 /** A closed connection is reported soon. */
 const looksIfGone = 2
-/** Socket tables are read again after a pause; the pause for this table may follow a read of 60 ms (50,000 sockets). */
+/** Maximum wait for a newer socket table: a table is read again after 20 times its read time, 60 ms with 50,000 sockets. */
 const waitIfUnreadMs = 1200
 /** Descriptors from here on represent TLS sessions without a socket (bpf/include/syscalls-maps.h). */
 const firstSession = 0xf0000
