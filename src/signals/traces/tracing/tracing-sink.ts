@@ -11,17 +11,17 @@ export interface TracingSinkOptions {
   readonly drop: (reason: string, operations: number) => void
   /** Called with operations that the kernel only counted. */
   readonly counted: (operations: number) => void
-  /** Has the kernel pass on no more bytes of a connection, by its id. */
+  /** Stops the kernel from passing on bytes of a connection, by its id. */
   readonly refuse: (connection: number) => void
   readonly log: Logger
 }
 
-/** Between two lines of the log about faults in one protocol, in milliseconds. */
+/** Milliseconds between two log lines about faults in one protocol. */
 const sayMs = 60_000
 
 /**
- * Takes what a capture sees. Bytes on which a parser of svc fails cost the span of that request, or those of its
- * connection from then on, and nothing else.
+ * Takes the records of a capture. Bytes on which an svc parser fails cost only the span of that request, or the later
+ * spans of its connection.
  */
 export class TracingSink implements CaptureSink {
   readonly #options: TracingSinkOptions
