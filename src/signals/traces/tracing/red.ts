@@ -234,7 +234,7 @@ export class RedTable {
       return this.#overflow(this.#serviceOf(table, false), desc)
     }
     const made = this.#histogramOf(table, desc)
-    if (made.overflow !== undefined) return made.overflow // counts were moved into it above
+    if (made.overflow !== undefined) return made.overflow // created while making room
     this.#hold(table, this.#seriesBytes)
     return made.addOverflow(this.#sinceUs)
   }
