@@ -87,7 +87,7 @@ function directoryChangedMs({ path, isHeld }: Question): number {
 
 async function asFound(question: Question): Promise<Succession> {
   const { current, last, known, isKnown } = question
-  // Files with saved positions are kept, whoever owns them now.
+  // Files with saved positions are kept, regardless of their current owner.
   const all = await siblings(
     question.path,
     question.turn,
@@ -250,7 +250,7 @@ function ordered(files: [Sibling, LogFile][]): LogFile[] {
   return sorted
 }
 
-/** Current path of a renamed file; undefined if it is no longer beside its log. */
+/** Current path of a renamed file; undefined if it is no longer next to its log. */
 export async function whereabouts(
   path: string,
   file: LogFile,

@@ -1,7 +1,7 @@
 import type { ByteFlow } from '../../../foundation/lib/byte-flow.ts'
 import type { StreamConnection, StreamDecoder } from '../../../foundation/model/stream.ts'
 
-/** How many errors a connection may have before it counts as another protocol. */
+/** Error limits above which a connection counts as another protocol's. */
 export interface Patience {
   /** Consecutive impossible messages after which it is given up. */
   readonly faults: number

@@ -29,8 +29,8 @@ export abstract class DurationSeries {
   count = 0
   sumNs = 0
   /** The part of the counts that was already exported. */
-  #toldCount = 0
-  #toldSumNs = 0
+  #exportedCount = 0
+  #exportedSumNs = 0
 
   constructor(attributes: Attributes, startUs: number) {
     this.attributes = attributes
@@ -39,7 +39,7 @@ export abstract class DurationSeries {
 
   /** Calls counted and not yet exported. */
   get untold(): number {
-    return this.count - this.#toldCount
+    return this.count - this.#exportedCount
   }
 
   abstract observe(durationNs: number): void
@@ -48,14 +48,14 @@ export abstract class DurationSeries {
 
   /** Marks everything counted as exported. */
   tell(): void {
-    this.#toldCount = this.count
-    this.#toldSumNs = this.sumNs
+    this.#exportedCount = this.count
+    this.#exportedSumNs = this.sumNs
   }
 
   /** Moves the unexported counts to another series of its metric, because this one is removed. */
   handOver(to: this): void {
-    to.count += this.count - this.#toldCount
-    to.sumNs += this.sumNs - this.#toldSumNs
+    to.count += this.count - this.#exportedCount
+    to.sumNs += this.sumNs - this.#exportedSumNs
   }
 }
 
@@ -67,7 +67,7 @@ export interface HistogramForm<S extends DurationSeries = DurationSeries> {
 
 class ExplicitSeries extends DurationSeries {
   readonly buckets: Float64Array
-  #told: Float64Array | undefined
+  #exported: Float64Array | undefined
   readonly #boundsNs: Float64Array
 
   constructor(attributes: Attributes, startUs: number, { boundsNs }: Scale) {
@@ -93,13 +93,14 @@ class ExplicitSeries extends DurationSeries {
 
   override tell(): void {
     super.tell()
-    this.#told ??= new Float64Array(this.buckets.length)
-    this.#told.set(this.buckets)
+    this.#exported ??= new Float64Array(this.buckets.length)
+    this.#exported.set(this.buckets)
   }
 
   override handOver(to: this): void {
     super.handOver(to)
-    for (let i = 0; i < this.buckets.length; i++) to.buckets[i]! += this.buckets[i]! - (this.#told?.[i] ?? 0)
+    for (let i = 0; i < this.buckets.length; i++)
+      to.buckets[i]! += this.buckets[i]! - (this.#exported?.[i] ?? 0)
   }
 }
 
@@ -127,7 +128,7 @@ class ExponentialSeries extends DurationSeries {
   zeroCount = 0
   readonly buckets = new ExponentialBucketCounts(startScale, mostBuckets)
   #toldZeroCount = 0
-  #told: BucketCounts | undefined
+  #exported: BucketCounts | undefined
   readonly #middles: Float64Array
 
   constructor(attributes: Attributes, startUs: number, { middles }: Scale) {
@@ -157,14 +158,14 @@ class ExponentialSeries extends DurationSeries {
     super.tell()
     this.#toldZeroCount = this.zeroCount
     const { scale, offset, counts } = this.buckets
-    this.#told = { scale, offset, counts: counts.slice() }
+    this.#exported = { scale, offset, counts: counts.slice() }
   }
 
   override handOver(to: this): void {
     super.handOver(to)
     to.zeroCount += this.zeroCount - this.#toldZeroCount
     const { scale, offset } = this.buckets
-    for (const [i, times] of this.buckets.since(this.#told).entries())
+    for (const [i, times] of this.buckets.since(this.#exported).entries())
       if (times > 0) to.buckets.add(2 ** ((offset + i + 0.5) * 2 ** -scale), times)
   }
 }

@@ -130,13 +130,13 @@ export class Flows {
       this.#settle(waits)
     }
     const points: NumberPoint[] = []
-    const tell = ({ attributes, startUs, bytes }: FlowBytes) =>
+    const report = ({ attributes, startUs, bytes }: FlowBytes) =>
       points.push({ attributes, startUs, timeUs, value: bytes })
     for (const [id, flow] of this.#flows) {
-      tell(flow)
+      report(flow)
       if (this.#room.ends(flow, this.#idleCollections)) this.#flows.delete(id)
     }
-    if (this.#overflow !== undefined) tell(this.#overflow)
+    if (this.#overflow !== undefined) report(this.#overflow)
     this.#sinceUs = timeUs
     if (points.length === 0) return []
     return [

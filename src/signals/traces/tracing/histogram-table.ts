@@ -74,8 +74,8 @@ export class HistogramTable {
   }
 
   metric(desc: DurationDesc, timeUs: number): Metric {
-    const told = this.overflow === undefined ? this.#all : [...this.#all, this.overflow]
-    return this.#form.metric(desc, told, timeUs)
+    const exported = this.overflow === undefined ? this.#all : [...this.#all, this.overflow]
+    return this.#form.metric(desc, exported, timeUs)
   }
 
   /** Marks everything as exported. Returns whether there was anything new. */

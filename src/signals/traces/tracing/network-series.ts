@@ -246,7 +246,7 @@ interface SumDesc {
   /** The value may fall, as it is a current number. */
   readonly rises?: false
   /** The attribute of its points in addition to those of the series. */
-  readonly told?: 'network.io.direction' | 'error.type'
+  readonly pointAttribute?: 'network.io.direction' | 'error.type'
   readonly points: (series: Series, add: (attributes: Attributes, value: number) => void) => void
 }
 
@@ -273,7 +273,7 @@ const sums: readonly SumDesc[] = [
     name: 'svc.network.connection.io',
     description: 'Bytes of payload by TCP peer, without retransmissions.',
     unit: 'By',
-    told: 'network.io.direction',
+    pointAttribute: 'network.io.direction',
     points(series, add) {
       if (series.sent > 0) add(series.sending, series.sent)
       if (series.received > 0) add(series.receiving, series.received)
@@ -296,7 +296,7 @@ const sums: readonly SumDesc[] = [
     name: 'svc.network.tcp.connect.failures',
     description: 'Failed connection attempts of the process.',
     unit: '{connection}',
-    told: 'error.type',
+    pointAttribute: 'error.type',
     points(series, add) {
       for (const [kind, times] of series.failures.entries()) if (times > 0) add(series.failed(kind), times)
     },
@@ -311,7 +311,7 @@ const sums: readonly SumDesc[] = [
     name: 'svc.network.tcp.resets',
     description: 'Connections reset by this side (transmit) or by the peer (receive).',
     unit: '{packet}',
-    told: 'network.io.direction',
+    pointAttribute: 'network.io.direction',
     points({ sending, receiving, resetsSent, resetsReceived }, add) {
       if (resetsSent > 0) add(sending, resetsSent)
       if (resetsReceived > 0) add(receiving, resetsReceived)
@@ -351,12 +351,12 @@ const pairKeys = [
 export const networkMetrics: readonly MetricDeclaration[] = [
   { ...processIo, kind: 'counter', attributes: ['network.io.direction'] },
   ...sums.map(
-    ({ name, description, unit, rises, told }): MetricDeclaration => ({
+    ({ name, description, unit, rises, pointAttribute }): MetricDeclaration => ({
       name,
       description,
       unit,
       kind: rises === false ? 'updowncounter' : 'counter',
-      attributes: told === undefined ? pairKeys : [...pairKeys, told],
+      attributes: pointAttribute === undefined ? pairKeys : [...pairKeys, pointAttribute],
     }),
   ),
   ...histograms.map(

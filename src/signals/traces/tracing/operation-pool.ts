@@ -19,7 +19,7 @@ const mostAtOnce = 64
  */
 const mostWaitingBytes = 4 * 2 ** 20
 /** Reported operations after which the front of the waiting list is cut off. */
-const mostTold = 1_024
+const mostReported = 1_024
 
 /** The connection of an unused operation. */
 const none = Object.assign(new Connection(), { fromBytes: true })
@@ -39,7 +39,7 @@ export class OperationPool<Stream extends Tenant & { readonly connection: Connec
   readonly #pressure: { readonly pressure: number }
   readonly #free: Operation[] = []
   #peak = 0
-  #told = 0
+  #reported = 0
   /** Ended and not yet reported. */
   #operations: Operation[] = []
   #next = 0
@@ -58,7 +58,7 @@ export class OperationPool<Stream extends Tenant & { readonly connection: Connec
 
   /** A new segment begins, with its own allowance of operations that it may end immediately. */
   turn(): void {
-    this.#told = 0
+    this.#reported = 0
   }
 
   /** Undefined if there is no room. */
@@ -97,8 +97,8 @@ export class OperationPool<Stream extends Tenant & { readonly connection: Connec
   /** The operation ended. If many end at once, it is reported later so that it does not block the event loop. */
   end(stream: Stream, operation: Operation): void {
     this.ended++
-    if (this.#told < mostAtOnce && this.#operations.length === 0) {
-      this.#told++
+    if (this.#reported < mostAtOnce && this.#operations.length === 0) {
+      this.#reported++
       this.sink.end(operation)
       this.give(stream, operation)
       return
@@ -108,7 +108,7 @@ export class OperationPool<Stream extends Tenant & { readonly connection: Connec
     operation.bytes = bytes
     this.waitingBytes += bytes
     this.#operations.push(operation)
-    if (this.waitingBytes > mostWaitingBytes) this.#tell(2)
+    if (this.waitingBytes > mostWaitingBytes) this.#report(2)
     this.#timer ??= setImmediate(() => this.#tellSome())
   }
 
@@ -116,7 +116,7 @@ export class OperationPool<Stream extends Tenant & { readonly connection: Connec
   settle(): void {
     clearImmediate(this.#timer)
     this.#timer = undefined
-    this.#tell(Number.POSITIVE_INFINITY)
+    this.#report(Number.POSITIVE_INFINITY)
   }
 
   /** Frees operations that were not needed since the last call. */
@@ -127,11 +127,11 @@ export class OperationPool<Stream extends Tenant & { readonly connection: Connec
   }
 
   #tellSome(): void {
-    this.#tell(mostAtOnce)
+    this.#report(mostAtOnce)
     this.#timer = this.#operations.length === 0 ? undefined : setImmediate(() => this.#tellSome())
   }
 
-  #tell(most: number): void {
+  #report(most: number): void {
     const stop = Math.min(this.#operations.length, this.#next + most)
     for (; this.#next < stop; this.#next++) {
       const operation = this.#operations[this.#next]!
@@ -139,7 +139,7 @@ export class OperationPool<Stream extends Tenant & { readonly connection: Connec
       this.waitingBytes -= operation.bytes
       this.#release(operation)
     }
-    if (this.#next < this.#operations.length && this.#next < mostTold) return
+    if (this.#next < this.#operations.length && this.#next < mostReported) return
     this.#operations = this.#operations.slice(this.#next)
     this.#next = 0
   }

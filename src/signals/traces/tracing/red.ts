@@ -152,7 +152,7 @@ export class RedTable {
   forget(resource: Resource, next?: Resource): void {
     const table = this.#tables.get(resource)
     if (table === undefined || next === resource) return
-    if (table.told) {
+    if (table.exported) {
       table.forgotten = true
       return
     }
@@ -386,7 +386,7 @@ class ResourceTable {
   series = 0
   forgotten = false
   /** A receiver has seen it. */
-  told = false
+  exported = false
   /** It gets no more room until the next collection. */
   refused = false
   /** Collections since the last call. */
@@ -409,7 +409,7 @@ class ResourceTable {
   }
 
   tell(): void {
-    this.told = true
+    this.exported = true
     this.refused = false
     this.idle++
     for (const histogram of this.histograms.values()) if (histogram.tell()) this.idle = 0

@@ -38,7 +38,7 @@ export class RequestEdges {
   readonly #waiting = new AgeList<Half>()
   readonly #alone = new AgeList<Half>()
   readonly #free: Half[] = []
-  /** Of the side that just ended, and of one that ended before. */
+  /** For the side that just ended, and for one that ended before. */
   readonly #edge = new Edge()
   readonly #late = new Edge()
 
@@ -61,14 +61,14 @@ export class RequestEdges {
     edge.side(!server, connection.peerAddress, '', -1)
     if (!hasBoth || sequence === 0) {
       // Requests that cannot be joined are reported by the client.
-      if (!(server && local)) this.#tell()
+      if (!(server && local)) this.#report()
       return
     }
     const half = this.#table.find(sequence, ports)
     if (half !== undefined && this.#meets(half, server)) return
     // It is unknown whether a container's address is on this host, unless the other side was seen to begin.
     if (local || this.#options.isUnderWay(!server, sequence, ports)) this.#hold(operation, request, of)
-    else this.#tell()
+    else this.#report()
   }
 
   /** Reports the sides that waited long enough; all of them if `nowMs` is infinite. */
@@ -88,14 +88,14 @@ export class RequestEdges {
   /** Whether this settles the request: it is reported now or was reported before. */
   #meets(half: Half, server: boolean): boolean {
     const isOther = half.server !== server
-    const isTold = half.of === undefined
-    if (isOther && !isTold) {
+    const wasReported = half.of === undefined
+    if (isOther && !wasReported) {
       this.#edge.joins(half)
-      this.#tell()
+      this.#report()
     }
     // The same side again is another request.
-    if (!isOther && !isTold) this.#tellLate(half)
-    ;(isTold ? this.#alone : this.#waiting).remove(half)
+    if (!isOther && !wasReported) this.#reportLate(half)
+    ;(wasReported ? this.#alone : this.#waiting).remove(half)
     this.#release(half)
     return isOther
   }
@@ -122,7 +122,7 @@ export class RequestEdges {
 
   /** The other side did not come; if it comes later, it is not reported. */
   #settle(half: Half): void {
-    this.#tellLate(half)
+    this.#reportLate(half)
     this.#waiting.remove(half)
     half.clear()
     this.#alone.add(half)
@@ -132,7 +132,7 @@ export class RequestEdges {
     this.#release(oldest)
   }
 
-  #tellLate(half: Half): void {
+  #reportLate(half: Half): void {
     const edge = this.#late
     edge.protocol = half.protocol
     edge.failed = half.failed
@@ -143,7 +143,7 @@ export class RequestEdges {
     this.#options.tell(edge)
   }
 
-  #tell(): void {
+  #report(): void {
     this.#options.tell(this.#edge)
   }
 

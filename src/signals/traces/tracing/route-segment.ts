@@ -11,7 +11,7 @@ export function isIdentifier(segment: string): boolean {
   let changes = 0
   let separators = 0
   let before = other
-  // Of the part between two separators that is being read.
+  // Counts in the current part, between two separators.
   let partDigits = 0
   let partLetters = 0
   let wholeNumber = false

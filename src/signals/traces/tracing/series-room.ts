@@ -120,13 +120,13 @@ export class SeriesRoom<S extends PlacedSeries> {
     if (held === undefined) return false
     const least = leastOf(held.series)
     if (least === undefined || (isSameOwner(owner, giver) && least.rank >= rank)) return false
-    const isTold = least.idle > 0
+    const wasExported = least.idle > 0
     // Leaves some for other owners.
     const pressed = this.#holders.get(owner)?.pressed ?? 0
-    if (!isTold && pressed >= this.#mostLeaving - this.#leaving) return false
+    if (!wasExported && pressed >= this.#mostLeaving - this.#leaving) return false
     this.#release(least)
     this.#taken++
-    if (isTold) this.#letGo(least)
+    if (wasExported) this.#letGo(least)
     else {
       least.leaving = true
       this.#leaving++

@@ -26,7 +26,7 @@ class Refusal {
   #ns = Number.NEGATIVE_INFINITY
   #bytes = 0
 
-  holds(nowNs: number, bytes: number): boolean {
+  applies(nowNs: number, bytes: number): boolean {
     return nowNs - this.#ns < refusalNs && bytes >= this.#bytes
   }
 
@@ -171,21 +171,21 @@ export class StreamRoom<T extends Tenant> {
     if (process === undefined) return false
     const { group } = process
     const slack = this.#most * turnPart
-    if (group.refused.holds(nowNs, 0)) return false
+    if (group.refused.applies(nowNs, 0)) return false
     const heaviest = this.#heaviestGroup()
     if (heaviest !== group) {
       if (heaviest.bytes > group.bytes + slack) return true
       group.refused.note(nowNs, 0)
       return false
     }
-    if (group.refusedProcesses.holds(nowNs, process.bytes)) return false
+    if (group.refusedProcesses.applies(nowNs, process.bytes)) return false
     const other = heaviestProcess(group)
     if (other !== process) {
       if (other.bytes > process.bytes + slack) return true
       group.refusedProcesses.note(nowNs, process.bytes)
       return false
     }
-    if (process.refused.holds(nowNs, bytes)) return false
+    if (process.refused.applies(nowNs, bytes)) return false
     if (process.top > 2 * bytes + connectionSlack) return true
     process.refused.note(nowNs, bytes)
     return false

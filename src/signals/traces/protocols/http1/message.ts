@@ -6,7 +6,7 @@ import { Passage } from '../framing.ts'
 export const Part = {
   start: 0,
   head: 1,
-  /** Of announced length. */
+  /** A body of announced length. */
   body: 2,
   chunkSize: 3,
   chunk: 4,

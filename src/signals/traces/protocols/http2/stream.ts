@@ -130,7 +130,7 @@ export class Http2Stream implements StreamDecoder {
     if (way.request && !this.#opened && !this.#connection.joined) return this.#readPreface(flow)
     if (flow.end - flow.at < frameHeadBytes) return false
     frame.read(flow.bytes, flow.at)
-    if (!this.#fits(way)) {
+    if (!this.#isPossible(way)) {
       this.#fault(flow, way)
       return false
     }
@@ -186,7 +186,7 @@ export class Http2Stream implements StreamDecoder {
   }
 
   /** Whether the frame is possible at this point. */
-  #fits(way: Way): boolean {
+  #isPossible(way: Way): boolean {
     if (!frame.valid) return false
     if (way.block.stream !== 0)
       return frame.type === FrameType.continuation && frame.stream === way.block.stream

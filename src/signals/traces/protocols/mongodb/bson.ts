@@ -39,7 +39,7 @@ const sizes: readonly (number | undefined)[] = [
  */
 export class BsonWalk {
   bytes: Buffer = Buffer.alloc(0)
-  /** Of the current element. The value may reach beyond the available bytes. */
+  /** The current element. Its value may reach beyond the available bytes. */
   type = 0
   nameStart = 0
   nameEnd = 0

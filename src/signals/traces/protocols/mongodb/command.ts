@@ -53,7 +53,7 @@ const collectionCommands = new Set([
   'validate',
 ])
 
-/** Where write commands have their documents: in the command, or in a separate section. */
+/** Fields with the documents of write commands: in the command, or in a separate section. */
 const batchNames = ['documents', 'updates', 'deletes', 'ops']
 
 const maxNameBytes = 64

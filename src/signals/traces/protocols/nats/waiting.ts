@@ -124,7 +124,7 @@ export class Waiting {
     else this.#stream.end(operation, operation.endNs)
   }
 
-  /** A request was not answered. For a message it is unknown whether it was to be acknowledged. */
+  /** An unanswered request fails. A delivery ends normally, as it is unknown whether it was to be acknowledged. */
   #end(operation: Operation, error: string, nowNs: number): void {
     if (operation.call.kind === SpanKind.client) {
       fail(operation.call, error)
