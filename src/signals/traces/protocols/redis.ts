@@ -9,7 +9,7 @@ import { Telling } from './redis/telling.ts'
  * for Redis clients 1.44. Every command is a separate operation, also in a pipeline and between MULTI and EXEC, where
  * its reply is QUEUED. A subscription ends when it is confirmed; published messages are not replies.
  *
- * `db.query.text` has a placeholder for each argument. `error.type` and `db.response.status_code` are the first word of
+ * `db.query.text` has a `?` for each argument. `error.type` and `db.response.status_code` are the first word of
  * an error reply (`ERR`, `WRONGTYPE`, `MOVED`), or `error.type` is as in failure.ts.
  */
 export const redis: ProtocolUnit = {

@@ -23,8 +23,7 @@ const silenceNs = 30e9
 /** Nanoseconds between two checks of all sockets. */
 const lookNs = 1e9
 /**
- * Maximum number of silent connections whose process is checked at a time, and nanoseconds until the next check of
- * each.
+ * Maximum number of silent connections whose process is checked at a time; nanoseconds until the next check of each.
  */
 const mostAsked = 128
 const askNs = 300e9
@@ -40,9 +39,7 @@ const turnPart = 1 / 64
 const mostClosed = 64
 /** Milliseconds that giving memory back may take. */
 const shedMs = 5
-/**
- * Why operations end that can no longer be followed: by their bytes, and because bytes found no buffer to be read into.
- */
+/** Why operations can no longer be followed: by their bytes, and because bytes found no buffer to be read into. */
 const framingLost = 'framing_lost'
 const buffersBusy = 'buffers_busy'
 
@@ -124,10 +121,7 @@ export class Streams {
     if (this.#room.isOver) this.#room.reclaim(this.#room.turn, 0, this.#giveUp)
   }
 
-  /**
-   * Reading a connection failed because of a fault in svc: it is no longer decoded, whatever its decoder reports about
-   * it.
-   */
+  /** Reading failed because of a fault in svc: the connection is no longer decoded, whatever its decoder reports. */
   abandon(connection: number): void {
     const stream = this.#streams.get(connection)
     if (stream === undefined) return
@@ -140,9 +134,8 @@ export class Streams {
   }
 
   /**
-   * Closes sockets that were silent for long and whose end is not reported: those of UDP, those whose bytes are no
-   * longer passed on, and those whose process has ended, because the record of their end found the ring full. Call it
-   * periodically with the monotonic clock.
+   * Closes silent sockets whose end is not reported: those of UDP, those whose bytes are no longer passed on, and those
+   * of ended processes (the record of their end found the ring full). Call it periodically with the monotonic clock.
    */
   tick(nowNs: number): void {
     if (nowNs - this.#lookedNs < lookNs) return
@@ -361,8 +354,7 @@ class Stream extends Tenant implements StreamConnection {
   }
 
   /**
-   * Stops decoding a live connection: operations in progress are counted as lost for `reason`, or forgotten if it is
-   * empty.
+   * Stops decoding a live connection: operations in progress count as lost for `reason`, or are forgotten if it is ''.
    */
   giveUp(reason: string): void {
     if (this.#over) return
@@ -491,10 +483,7 @@ class Stream extends Tenant implements StreamConnection {
   }
 }
 
-/**
- * Its decoder was given an end that did not happen. An operation that was answered and only waited for a sign of its
- * end is complete.
- */
+/** Its decoder was given an end that did not happen: an answered operation that only waited for its end is complete. */
 function isUnfinished({ responseNs, call }: Operation): boolean {
   return responseNs === 0 || call.error === 'connection_closed'
 }

@@ -5,7 +5,7 @@ import type { Message } from './message.ts'
 
 /** Bytes of a pending request without its head (measured). */
 export const pendingBytes = 80
-/** Placeholder for the head of a request that is not reported. */
+/** Stand-in for the head of a request that is not reported. */
 const none = new KeptHead()
 
 /** A request whose response is not complete yet. Reused. */

@@ -13,7 +13,7 @@ const openStreamBytes = 150
 
 /** Maximum number of spare streams in the pool. */
 const mostFree = 256
-/** Placeholders in spare streams. */
+/** Stand-ins in spare streams. */
 const noOperation = new Operation()
 const noHead = new KeptHead()
 

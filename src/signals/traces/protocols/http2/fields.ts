@@ -123,7 +123,7 @@ export function readContext(context: TraceContext): void {
 }
 
 /**
- * Keeps the request's head as HTTP/1 would write it (RFC 9113, section 8.3, lists the counterparts), with placeholders
+ * Keeps the request's head as HTTP/1 would write it (RFC 9113, section 8.3, lists the counterparts), with stand-ins
  * for unknown parts: the method `_OTHER`, and the path `/`, in which case it returns false.
  */
 export function keepHead(heads: KeptHeads, head: KeptHead): boolean {

@@ -72,7 +72,7 @@ export class Command {
     this.#texts.push(`${this.#texts[mostMarks]} …`)
   }
 
-  /** `db.query.text`: the command's words, and a placeholder for each argument. */
+  /** `db.query.text`: the command's words, and a `?` for each argument. */
   text(argumentCount: number): string {
     return this.#texts[Math.min(argumentCount, mostMarks + 1)]!
   }
