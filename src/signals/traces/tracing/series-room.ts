@@ -121,7 +121,7 @@ export class SeriesRoom<S extends PlacedSeries> {
     const least = leastOf(held.series)
     if (least === undefined || (isSameOwner(owner, giver) && least.rank >= rank)) return false
     const wasExported = least.idle > 0
-    // Leaves some for other owners.
+    // Leaves as much for other owners.
     const pressed = this.#holders.get(owner)?.pressed ?? 0
     if (!wasExported && pressed >= this.#mostLeaving - this.#leaving) return false
     this.#release(least)

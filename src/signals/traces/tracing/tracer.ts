@@ -254,7 +254,7 @@ export class Tracer {
     return request
   }
 
-  /** Its request; undefined if its beginning was not reported or is forgotten. */
+  /** Its request, whose reference is cleared; undefined if its beginning was not reported or is forgotten. */
   #requestOf(operation: Operation): Request | undefined {
     if (!operation.connection.fromBytes) return this.#contexts.find(this.#key(operation))
     const request = operation.place as Request | undefined
@@ -338,7 +338,7 @@ export class Tracer {
     this.#emit(resource, span, certain, linked)
   }
 
-  /** Emits waiting spans whose ids are needed. Runs for many requests at a time. */
+  /** Emits waiting spans that samples are linked to; at most every 100 ms, because links are requested in bulk. */
   #settle(): void {
     const nowMs = this.#options.now()
     if (nowMs - this.#settledMs < 100) return

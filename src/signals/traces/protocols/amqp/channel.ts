@@ -57,7 +57,7 @@ export class Channel {
   /** Unconfirmed publishes, and unacknowledged deliveries. */
   readonly published: RisingRequests
   readonly delivered: RisingRequests
-  /** basic.get without a response yet; undefined if there was no room for the operation. */
+  /** Unanswered basic.get requests; an entry is undefined if there was no room for the operation. */
   readonly gets: RequestsInFlight
   /** The channel is in confirm mode; delivery tag of the next message. */
   confirms = false

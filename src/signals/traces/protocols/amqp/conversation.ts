@@ -284,8 +284,8 @@ export class Conversation {
   }
 
   /**
-   * The server confirms a message. True if that message was not seen, or confirm mode was not known yet: later messages
-   * get the tags that follow.
+   * Continues the tags from a confirmation if its message was not seen, or if confirm mode was not known yet. True in
+   * the first case: its tag is above those of all messages that were seen.
    */
   #learnTag(channel: Channel, tag: number): boolean {
     const { confirms, unconfirmed, nextTag } = channel
