@@ -25,18 +25,18 @@ export interface Sink<T> {
 export interface Process<T> {
   run(resource: Resource, scope: Scope, item: T, out: Sink<T>): void
   /**
-   * As `run`, for an item that recurs and whose numbers are unknown. Undefined if the result
-   * depends on them or on other items; all calls of `out` are then void. If omitted, that holds for all items.
+   * As `run`, for a recurring item whose numbers are not known yet. Undefined if the result depends on them or on other
+   * items; all calls of `out` are then void. If omitted, that is the case for all items.
    */
   prepare?(resource: Resource, scope: Scope, item: T, out: Sink<T>): Lasting | undefined
-  /** Reason to drop an item of so many points this time; '' to pass it. */
+  /** Reason to drop an item with this number of points this time; '' to pass it. */
   again?(items: number): string
 }
 
 /** Validity of a preparation. */
 export interface Lasting {
   readonly forMs: number
-  /** Whether `again` must be called each time that the item recurs. */
+  /** Whether `again` must be called each time the item recurs. */
   readonly asksAgain: boolean
 }
 
@@ -154,7 +154,7 @@ export class Batcher<T> implements Intake<T> {
 
   /** Passes every item to the watcher from now on, until the returned function is called. */
   watch(watcher: Watcher<T>): () => void {
-    // Prepared items bypass watchers.
+    // Prepared items bypass watchers, so watchers need whole items.
     if (this.#watchers.length === 0) this.#epoch++
     this.#watchers = [...this.#watchers, watcher]
     return () => {
@@ -169,7 +169,7 @@ export class Batcher<T> implements Intake<T> {
     this.#bytes = 0
     const { items } = this.#builder
     for (const batch of this.#builder.take(parts)) this.#out(batch)
-    // Only now: the parts of a batch do not have its items in order.
+    // Only now, as the parts of a batch do not have its items in order.
     this.#firstItem += items
     this.#restLater()
     this.#wasCut()
@@ -194,10 +194,10 @@ export class Batcher<T> implements Intake<T> {
 
   /** See `PreparedIntake`. */
   prepare(resource: Resource, scope: Scope, item: T): PreparedMetric | undefined {
-    // With watchers, items must come whole each time.
+    // Watchers need whole items each time.
     if (this.#watchers.length > 0) return undefined
     const prepared = new Prepared(this.#count(item), this.#epoch)
-    // Until a change it is only counted.
+    // Until that changes it is only counted.
     if (this.#refusal !== '') return prepared
     let isWhole = true
     const out: Sink<T> = {
@@ -256,7 +256,7 @@ export class Batcher<T> implements Intake<T> {
       out.add(resource, scope, item)
       return always
     } catch {
-      // As a whole item it is dropped and counted where it does not match.
+      // The item is then sent as a whole, where the exception is counted.
       return undefined
     }
   }
@@ -281,7 +281,7 @@ export class Batcher<T> implements Intake<T> {
     try {
       this.#process.run(resource, scope, item, sink)
     } catch {
-      // After a bug in a processor the item is dropped: it may not be fully processed, or redacted.
+      // After an exception in a processor the item is dropped: it may not be fully processed or redacted.
       sink.miss('processor', this.#count(item))
     }
   }
@@ -291,7 +291,7 @@ export class Batcher<T> implements Intake<T> {
     for (const watcher of this.#watchers) watcher(resource, item, scope)
   }
 
-  /** Nothing more is to be done to the item. */
+  /** Adds a fully processed item to the batch. */
   #take(resource: Resource, scope: Scope, item: T): void {
     this.#notify(resource, scope, item)
     this.#gather(resource, scope, item)
@@ -350,7 +350,7 @@ export class Batcher<T> implements Intake<T> {
     }
   }
 
-  /** The last added item did not fit: it starts the next batch, or is sent in halves or alone. */
+  /** The last added item exceeds the batch: it starts the next batch, or is sent in halves or alone. */
   #overflow(resource: Resource, scope: Scope, item: T, items: number, bytes: number): void {
     const builder = this.#builder
     if (builder.items > items) {

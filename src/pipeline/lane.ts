@@ -33,7 +33,7 @@ export interface LaneState {
   /** Recovered from the disk queue at the start. */
   readonly recovered: number
   readonly exported: number
-  /** `exported` by endpoint; `other` is for all but the last 16. */
+  /** `exported` by endpoint; `other` sums all but the last 16. */
   readonly exportedBy: ReadonlyMap<string, number>
   readonly rejected: number
   readonly dropped: ReadonlyMap<string, number>
@@ -165,7 +165,7 @@ export class Lane<T> {
     return this.#batcher
   }
 
-  /** Intake of items that recur with other numbers. */
+  /** Intake of items that recur with different numbers. */
   get prepared(): Pick<Batcher<T>, 'prepare' | 'send'> {
     return this.#batcher
   }
@@ -268,7 +268,7 @@ export class Lane<T> {
     return new Error(`cannot secure ${signal}: the pipeline stopped before they were sent or on disk`)
   }
 
-  /** Whether all batches cut so far are in the queue within so many milliseconds. */
+  /** Whether all batches cut so far reach the queue within this time, in milliseconds. */
   async #packed(ms: number): Promise<boolean> {
     return (
       this.#packer.items === 0 ||
@@ -320,8 +320,8 @@ export class Lane<T> {
     } else {
       // The queue must have room for several batches, or the first failure would already lose data.
       const aloneBytes = Math.min(requestBytes, queueBytes / 4)
-      // The receiver's limit may be a guess, or apply after compression: it decides itself about a single item above
-      // it.
+      // The receiver's limit may be a guess, or apply after compression, so the receiver decides about a single item
+      // above it.
       const maxBytes = Math.min(batchBytes, aloneBytes, this.#loop.limitBytes * limitShare)
       const limits = { maxItems: batchItems, maxBytes, aloneBytes, timeoutMs: batchTimeoutMs }
       this.#batcher.accept(limits, this.#process)

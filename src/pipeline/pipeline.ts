@@ -133,14 +133,14 @@ export class Pipeline {
     return type === undefined ? intake : new TypedIntake(intake, this.ledger[signal], type)
   }
 
-  /** Intake of metrics of a type that recur with other numbers, valid for the life of the pipeline. */
+  /** Intake of metrics of one type that recur with different numbers, valid for the life of the pipeline. */
   prepared(type: SignalTypeName): PreparedIntake {
     return new TypedPrepared(this.#lanes.metrics.prepared, this.ledger.metrics, type)
   }
 
   /**
-   * Passes the items of a signal to the watcher after all processing, whether they are sent or not,
-   * until the returned function is called. Prepared metrics must then come whole, which costs CPU.
+   * Passes the items of a signal to the watcher after all processing, whether they are sent or not, until the returned
+   * function is called. Until then metrics cannot be prepared and come whole, which costs CPU.
    */
   watch<S extends Signal>(signal: S, watcher: Watcher<Items[S]>): () => void {
     return this.#lanes[signal].watch(watcher)
@@ -150,7 +150,7 @@ export class Pipeline {
     return this.#lanes[signal].state
   }
 
-  /** Frees about so many bytes of memory of all queues; returns how many. See `BatchQueue`. */
+  /** Frees about this many bytes of memory of all queues; returns how many. See `BatchQueue`. */
   shed(bytes: number): number {
     let held = 0
     for (const signal of signals) held += this.#lanes[signal].queuedMemory

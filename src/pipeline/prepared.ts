@@ -23,7 +23,7 @@ export class Prepared implements PreparedMetric {
   readonly points: number
   /** State of the intake for which it was prepared. */
   readonly epoch: number
-  /** Whether the process must be asked each time if the item may pass. */
+  /** Whether the processor must be asked each time whether the item may pass. */
   asksAgain = false
   /** End of validity, by `performance.now()`. */
   #untilMs = Number.POSITIVE_INFINITY
@@ -37,7 +37,7 @@ export class Prepared implements PreparedMetric {
     this.lost = new Map([...this.lost, [reason, (this.lost.get(reason) ?? 0) + points]])
   }
 
-  /** Sets the validity to about so many milliseconds. */
+  /** Sets the validity to about this time. */
   lastFor(ms: number): void {
     if (ms < Number.POSITIVE_INFINITY)
       this.#untilMs = performance.now() + ms * (1 - spread + 2 * spread * Math.random())

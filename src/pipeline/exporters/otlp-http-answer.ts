@@ -30,12 +30,12 @@ export function receiptOf({ headers, body, fault }: HttpAnswer): Receipt {
   } catch (error) {
     return { rejected: 0, message: `cannot read the answer: ${(error as Error).message}` }
   }
-  return { rejected: 0, message: '' } // no OTLP, as of many gateways
+  return { rejected: 0, message: '' } // not OTLP, as from many gateways
 }
 
 /**
  * Error for an answer with any other status. `what` starts the message. `share` is the size of the batch in protobuf
- * divided by its size as sent, as a limit applies to the form that was sent.
+ * divided by its size as sent, because limits apply to the form that was sent.
  */
 export function refusalOf(what: string, answer: HttpAnswer, share: number): SendError {
   const { status } = answer
@@ -82,7 +82,7 @@ function statusOf({ headers, body }: HttpAnswer): Said {
         return { message: '' }
     }
   } catch {
-    return { message: '' } // the status says enough
+    return { message: '' } // the status is sufficient
   }
 }
 
@@ -104,7 +104,7 @@ function location({ headers }: HttpAnswer): string {
     const { origin, pathname } = new URL(headers.location ?? '')
     return `${origin}${pathname}`.slice(0, 256)
   } catch {
-    return '' // relative or none: nothing that could be written down
+    return '' // relative or missing: nothing safe to show
   }
 }
 

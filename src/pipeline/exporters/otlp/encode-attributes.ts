@@ -20,9 +20,9 @@ const anyDouble = fieldKey(4, WireType.fixed64)
 const anyArray = fieldKey(5, WireType.bytes)
 const arrayValues = fieldKey(1, WireType.bytes)
 
-/** Bytes of keys and lengths around a short key and a short text: a guess that `Writer.open` may get wrong. */
+/** Bytes of keys and lengths around a short key and a short text: an estimate that `Writer.open` corrects. */
 const frame = 6
-/** A number or a boolean with its key: never more than 11 bytes, so that one byte always holds its length. */
+/** Maximum bytes of a number or boolean with its key; its length therefore always takes one byte. */
 const scalar = 11
 
 /** Writes attributes as a repeated KeyValue field (common.proto) with the given key. */
@@ -39,8 +39,8 @@ export function encodeAttributes(out: Writer, key: number, attributes: Attribute
 }
 
 /**
- * Attribute names seen first. Nearly all are from the semantic conventions; if a source invents names
- * without end, names over the limit are only a little slower.
+ * Cached attribute names. Nearly all are from the semantic conventions; if a source invents names without end, names
+ * over the limit are only a little slower.
  */
 const names = new Map<string, PreparedField>()
 const maxNames = 1024
@@ -107,8 +107,8 @@ const resources = new WeakMap<Resource, Uint8Array>()
 const scopes = new WeakMap<Scope, Uint8Array>()
 
 /**
- * The `resource` field of ResourceSpans and of its counterparts in the other signals, encoded once for each resource.
- * Empty for a resource without attributes.
+ * The `resource` field of ResourceSpans and its counterparts in the other signals, encoded once per resource. Empty for
+ * a resource without attributes.
  */
 export function resourceBytes(resource: Resource): Uint8Array {
   let bytes = resources.get(resource)
@@ -157,7 +157,7 @@ export function scopeBytes(scope: Scope): Uint8Array {
   return bytes
 }
 
-/** The `schema_url` field, which has the same number beside every resource and every scope. */
+/** The `schema_url` field, which has the same number in resources and scopes. */
 export const schemaUrlBytes: Uint8Array = encodeSchemaUrl(schemaUrl)
 
 const scopeSchemaUrls = new WeakMap<Scope, Uint8Array>()

@@ -43,17 +43,17 @@ interface ScopeGroup {
   readonly scope: Scope
   readonly parent: ResourceGroup
   readonly header: Uint8Array
-  /** What stands behind its items. */
+  /** Follows the items. */
   readonly schemaUrl: Uint8Array
   readonly items: Writer
 }
 
 interface ResourceGroup {
   readonly header: Uint8Array
-  /** One of 32. */
+  /** One of 32 lanes. */
   readonly lane: number
   readonly scopes: Map<Scope, ScopeGroup>
-  /** Of all its scopes. */
+  /** Items of all scopes. */
   items: number
   itemBytes: number
 }
@@ -62,13 +62,13 @@ interface ResourceGroup {
 const resourceField = fieldKey(1, WireType.bytes)
 const scopeField = fieldKey(2, WireType.bytes)
 
-/** Key and length of a resource's or a scope's message: one byte and at most five. */
+/** Maximum key and length of a resource's or scope's message: one byte and five bytes. */
 const varintRoom = 6
 const envelope = varintRoom + schemaUrlBytes.length
 
-/** Buffers of requests are multiples of this, */
+/** Buffers of large requests are multiples of this; */
 const requestStep = 64 * 1024
-/** but smaller ones have the exact size: they may be queued, and the queue counts only their content. */
+/** smaller ones have the exact size, because they may be queued and the queue counts only their content. */
 const leastSpareRequest = 4 * requestStep
 /** Maximum buffer that is kept for the next request. */
 const mostSpareRequest = 1.25 * 1024 * 1024
@@ -87,9 +87,9 @@ export class RequestBuilder<T> {
   readonly #resources = new Map<Resource, ResourceGroup>()
   readonly #spare: Writer[] = []
   #spareBytes = 0
-  /** Those at its beginning that were not needed since the last rest. */
+  /** Minimum of spare buffers since the last `rest`: those were not needed. */
   #leastSpare = 0
-  /** What a request was put together in that was compressed since. */
+  /** Buffer of a request that has been compressed. */
   #spareRequest: Writer | undefined
   #spareRequestRested = false
   #current: ScopeGroup | undefined
@@ -151,17 +151,17 @@ export class RequestBuilder<T> {
     return this.#end(group, items)
   }
 
-  /** Size that `addEncoded` would return for so many bytes in an empty builder. */
+  /** Size that `addEncoded` would return for an item of this size in an empty builder. */
   aloneBytes(resource: Resource, scope: Scope, bytes: number): number {
     const ofScope = varintRoom + scopeBytes(scope).length + scopeSchemaUrlBytes(scope).length
     return envelope + resourceBytes(resource).length + ofScope + bytes
   }
 
-  /** The group that items of this resource and scope go to, in a state that `undo` returns to. */
+  /** Group for items of this resource and scope. Saves the state for `undo`. */
   #begin(resource: Resource, scope: Scope): ScopeGroup {
     let group = this.#current
     if (group === undefined || group.resource !== resource || group.scope !== scope) {
-      this.#current = undefined // where this throws, there is nothing for `undo` to take back
+      this.#current = undefined // if this throws, `undo` has nothing to undo
       group = this.#group(resource, scope)
       this.#current = group
     }
@@ -175,7 +175,7 @@ export class RequestBuilder<T> {
     return group
   }
 
-  /** Takes what was written since `begin` into account. */
+  /** Adds what was written since `#begin` to the counts. */
   #end({ items, parent, header, schemaUrl }: ScopeGroup, count: number): number {
     this.#itemCount += count
     parent.items += count
