@@ -11,6 +11,7 @@ import { ssn } from './ssn.ts'
 import { urlCredentials } from './url-credentials.ts'
 import { vendorKeys } from './vendor-keys.ts'
 
+/** All detectors. */
 export const detectors: readonly Detector[] = [
   privateKey,
   urlCredentials,

@@ -7,7 +7,7 @@ import { metricsScope } from './mapping/metrics-scope.ts'
 import type { SeriesSink } from './series-sink.ts'
 import type { Target } from './target.ts'
 
-/** What is told about a scrape, also about one that failed. */
+/** Data about a scrape, also a failed one. */
 export interface Report {
   readonly up: 0 | 1
   readonly durationSeconds: number
@@ -16,7 +16,7 @@ export interface Report {
   readonly added: number
 }
 
-/** The series that Prometheus adds for each target, by its names. */
+/** The series that Prometheus adds for each target, with its names. */
 const told: readonly (readonly [name: string, unit: string, help: string, value: (of: Report) => number])[] =
   [
     ['up', '', 'Whether the last scrape succeeded.', ({ up }) => up],
@@ -26,7 +26,7 @@ const told: readonly (readonly [name: string, unit: string, help: string, value:
     ['scrape_series_added', '', 'Series that were not in the previous scrape.', ({ added }) => added],
   ]
 
-/** What is told about each target; its labels are the target's own. */
+/** Metrics about each target, with the labels of the target. */
 export const reportMetrics: readonly MetricDeclaration[] = told.map(([name, unit, description]) => ({
   name,
   unit,
@@ -35,7 +35,7 @@ export const reportMetrics: readonly MetricDeclaration[] = told.map(([name, unit
   attributes: [],
 }))
 
-/** Tells about the scrapes of one target. */
+/** Emits the metrics about one target's scrapes. */
 export class TargetReport {
   readonly #sink: SeriesSink
   readonly #values = new Float64Array(told.length)
@@ -54,7 +54,7 @@ export class TargetReport {
       const prepared = this.#prepared[i]
       if (prepared !== undefined && this.#sink.prepared.send(prepared, this.#values, timeUs) === 'sent')
         continue
-      // Limits and rules have changed, or need to see it each time.
+      // Limits and rules have changed, or need the whole metric each time.
       this.#prepared[i] = this.#prepare(target, resource, i)
       const again = this.#prepared[i]
       if (again === undefined || this.#sink.prepared.send(again, this.#values, timeUs) !== 'sent')
@@ -62,7 +62,7 @@ export class TargetReport {
     }
   }
 
-  /** They are told no more. */
+  /** Marks the series as ended. */
   end(target: Target, resource: Resource, timeUs: number): void {
     if (this.#target === undefined) return
     for (let i = 0; i < told.length; i++)
@@ -83,7 +83,7 @@ export class TargetReport {
 function metricOf(target: Target, i: number, timeUs: number, value: number, noValue: boolean): Gauge {
   const [name, unit, description] = told[i]!
   const attributes = new Attributes()
-  // Those of the target count more, as for all of its series.
+  // The target's labels take precedence, as for all of its series.
   for (const [label, text] of [...target.job.externalLabels, ...target.labels])
     if (label !== 'job' && label !== 'instance' && text !== '') attributes.set(label, text)
   const point = { attributes, startUs: 0, timeUs, value }
