@@ -237,12 +237,12 @@ class SegmentLog implements RecordLog {
     this.#reader.rest()
   }
 
-  /** Writer of the last segment, if the record fits. */
+  /** Writer of the last segment, if it has room for the record. */
   #openWriter(bytes: number): SegmentWriter | undefined {
     const writer = this.#writer
     if (!writer) return undefined
-    const fits = writer.size + bytes <= this.#segmentBytes || writer.size === segmentHeadBytes
-    if (fits && !writer.sealed) return writer
+    const hasRoom = writer.size + bytes <= this.#segmentBytes || writer.size === segmentHeadBytes
+    if (hasRoom && !writer.sealed) return writer
     this.#abandonWriter()
     return undefined
   }

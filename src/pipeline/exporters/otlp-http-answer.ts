@@ -42,8 +42,8 @@ export function refusalOf(what: string, answer: HttpAnswer, share: number): Send
   const { message: words, retryAfterMs } = statusOf(answer)
   const limitBytes = retryable.has(status) ? undefined : messageLimit(words)
   const name = STATUS_CODES[status] ?? ''
-  const said = [words, hint(answer)].filter(text => text !== '').join('; ')
-  return new SendError(`${what}: HTTP ${status}${name && ` ${name}`}${said && `: ${said}`}`, {
+  const details = [words, hint(answer)].filter(text => text !== '').join('; ')
+  return new SendError(`${what}: HTTP ${status}${name && ` ${name}`}${details && `: ${details}`}`, {
     // Some servers answer 400 to a body that is too large, such as those with Go's MaxBytesReader.
     type: limitBytes === undefined ? (types[status] ?? `http_${status}`) : 'too_large',
     retryable: retryable.has(status),
@@ -60,13 +60,13 @@ function mediaType(contentType: string | undefined): 'protobuf' | 'json' | 'text
   return type === 'text/plain' ? 'text' : 'other'
 }
 
-interface Said {
+interface ErrorText {
   readonly message: string
   readonly retryAfterMs?: number | undefined
 }
 
 /** google.rpc.Status in an error body, or its plain text. */
-function statusOf({ headers, body }: HttpAnswer): Said {
+function statusOf({ headers, body }: HttpAnswer): ErrorText {
   if (body.length === 0 || body.length > maxErrorBytes) return { message: '' }
   try {
     switch (mediaType(headers['content-type'])) {

@@ -39,7 +39,7 @@ const mostSwept = 16_384
 /** A metric above its limit asks to have its labels counted once per this number of points. */
 const askEvery = 1024
 const mostNamed = 50
-const mostTold = 3
+const mostShown = 3
 
 class SeriesLimit implements Stage {
   /** Often enough that sent series do not expire and rejected ones stay in the warning. */
@@ -101,11 +101,13 @@ class SeriesLimit implements Stage {
   /** Metrics that lose points or soon will, the worst first, each with the label that causes it. */
   get warning(): string {
     const now = this.#nowMs()
-    const told: MetricCount[] = []
-    for (const count of this.census.metrics.values()) if (this.#isNoteworthy(count, now)) told.push(count)
-    told.sort((a, b) => b.refused - a.refused || b.series - a.series)
-    const texts = told.slice(0, mostTold).map(count => this.#describe(count, isRecent(count, now)))
-    if (told.length > mostTold) texts.push(`${told.length - mostTold} more metrics near or above their limit`)
+    const noteworthy: MetricCount[] = []
+    for (const count of this.census.metrics.values())
+      if (this.#isNoteworthy(count, now)) noteworthy.push(count)
+    noteworthy.sort((a, b) => b.refused - a.refused || b.series - a.series)
+    const texts = noteworthy.slice(0, mostShown).map(count => this.#describe(count, isRecent(count, now)))
+    if (noteworthy.length > mostShown)
+      texts.push(`${noteworthy.length - mostShown} more metrics near or above their limit`)
     return [...this.#globalWarning(now), ...texts].join('; ')
   }
 
@@ -187,7 +189,7 @@ class SeriesLimit implements Stage {
     const { global_max_series } = this.#settings
     const recent = isRecent(census, now)
     if (!recent && census.table.size < global_max_series * nearlyFull) return []
-    const largest = [...census.metrics.values()].sort((a, b) => b.series - a.series).slice(0, mostTold)
+    const largest = [...census.metrics.values()].sort((a, b) => b.series - a.series).slice(0, mostShown)
     const names = largest.map(({ name, series }) => `${name} ${grouped(series)}`).join(', ')
     const lost = recent ? `, ${grouped(census.refused)} points over the limit` : ''
     const state = `${grouped(census.table.size)} of ${grouped(global_max_series)} series`

@@ -137,10 +137,10 @@ class RedactStage implements Stage {
 
   counters(emit: (rule: string, outcome: string, total: number) => void): void {
     const { rules, truncated } = this.redactor
-    const told = new Set<RuleCounts>()
+    const emitted = new Set<RuleCounts>()
     for (const { name, mode, counts } of rules) {
-      if (told.has(counts)) continue
-      told.add(counts)
+      if (emitted.has(counts)) continue
+      emitted.add(counts)
       if (mode !== 'count' || counts.redacted > 0) emit(name, 'redacted', counts.redacted)
       if (mode === 'count' || counts.found > 0) emit(name, 'found', counts.found)
     }

@@ -90,7 +90,7 @@ export class Trial {
   #counts: readonly RuleCount[]
   /** Resource of the last item, and its original state until a change of it is reported. */
   #resource: Resource | undefined
-  #untold: Portrait | undefined
+  #unreported: Portrait | undefined
   /**
    * Start times of points. While the chain has them, points carry an index into this list instead: the chain does not
    * change start times.
@@ -139,7 +139,7 @@ export class Trial {
     this.#nowMs = Math.max(this.#nowMs, timeOf(item) / 1000)
     if (this.#onFate && resource !== this.#resource) {
       this.#resource = resource
-      this.#untold = attributesPortrait(resource.attributes)
+      this.#unreported = attributesPortrait(resource.attributes)
     }
     if ('points' in item) this.#metric(resource, scope, item)
     else this.#single(resource, scope, item)
@@ -154,12 +154,12 @@ export class Trial {
         this.#builder.add(to, group, left)
         this.tally.out++
         if (!before) return
-        this.#tellResource(to)
-        this.#tellChange('item', title, changesBetween(before, portraitOf(left as typeof item)))
+        this.#reportResource(to)
+        this.#reportChange('item', title, changesBetween(before, portraitOf(left as typeof item)))
       },
       miss: reason => {
         add(this.tally.dropped, reason, 1)
-        if (this.#onFate) this.#tellDrop('item', [title], reason)
+        if (this.#onFate) this.#reportDrop('item', [title], reason)
       },
     })
   }
@@ -180,15 +180,15 @@ export class Trial {
         }))
         this.#builder.add(to, group, { ...out, points: restored } as Metric)
         this.tally.out += restored.length
-        this.#tellResource(to)
+        this.#reportResource(to)
         for (const { startUs, attributes } of out.points) {
           const at = startUs - offset
           const source = left.has(at) ? points[at] : undefined
           // A point made of several has the index of one of them, or of an earlier point.
           if (source && (!isOverflow(attributes) || isOverflow(source.attributes))) {
             left.delete(at)
-            this.#tellPoint(metric, source.attributes, attributes)
-          } else this.#tellAdded(metric, attributes)
+            this.#reportPoint(metric, source.attributes, attributes)
+          } else this.#reportAdded(metric, attributes)
         }
       },
       miss: (reason, items) => {
@@ -197,7 +197,7 @@ export class Trial {
       },
     })
     if (this.#onFate && left.size > 0)
-      this.#tellDrop(
+      this.#reportDrop(
         'point',
         [...left].map(at => pointTitle(metric, points[at]!.attributes)),
         reasons.join(' or '),
@@ -210,43 +210,43 @@ export class Trial {
   }
 
   /** Reports a change of the resource, before the first of its items that passes. */
-  #tellResource({ attributes }: Resource): void {
-    if (!this.#untold) return
-    const changes = changesBetween(this.#untold, attributesPortrait(attributes))
+  #reportResource({ attributes }: Resource): void {
+    if (!this.#unreported) return
+    const changes = changesBetween(this.#unreported, attributesPortrait(attributes))
     if (changes.length > 0)
-      this.#tell({
+      this.#report({
         of: 'resource',
         title: resourceTitle(this.#resource!.attributes),
         fate: 'changed',
         changes,
       })
-    this.#untold = undefined
+    this.#unreported = undefined
   }
 
-  #tellPoint(metric: Metric, before: Attributes, after: Attributes): void {
+  #reportPoint(metric: Metric, before: Attributes, after: Attributes): void {
     if (!this.#onFate) return
     const changes = changesBetween(attributesPortrait(before), attributesPortrait(after))
-    this.#tellChange('point', pointTitle(metric, before), changes)
+    this.#reportChange('point', pointTitle(metric, before), changes)
   }
 
-  #tellAdded(metric: Metric, attributes: Attributes): void {
+  #reportAdded(metric: Metric, attributes: Attributes): void {
     this.tally.added++
-    if (this.#onFate) this.#tell({ of: 'point', title: pointTitle(metric, attributes), fate: 'added' })
+    if (this.#onFate) this.#report({ of: 'point', title: pointTitle(metric, attributes), fate: 'added' })
   }
 
-  #tellChange(of: Fate['of'], title: string, changes: readonly Change[]): void {
+  #reportChange(of: Fate['of'], title: string, changes: readonly Change[]): void {
     if (changes.length > 0) this.tally.changed++
-    this.#tell({ of, title, fate: changes.length > 0 ? 'changed' : 'same', changes })
+    this.#report({ of, title, fate: changes.length > 0 ? 'changed' : 'same', changes })
   }
 
-  #tellDrop(of: Fate['of'], titles: readonly string[], reason: string): void {
+  #reportDrop(of: Fate['of'], titles: readonly string[], reason: string): void {
     const counts = this.ruleCounts()
     const by = droppedBy(this.#counts, counts)
     this.#counts = counts
-    for (const title of titles) this.#tell({ of, title, fate: 'dropped', reason, by })
+    for (const title of titles) this.#report({ of, title, fate: 'dropped', reason, by })
   }
 
-  #tell(fate: Pick<Fate, 'of' | 'title' | 'fate'> & Partial<Fate>): void {
+  #report(fate: Pick<Fate, 'of' | 'title' | 'fate'> & Partial<Fate>): void {
     this.#onFate?.({ line: this.#line, changes: [], reason: '', by: [], ...fate })
   }
 }

@@ -73,8 +73,8 @@ export class Deltas {
     if (last === undefined) return this.#first(key, kind, point)
     const { timeUs } = last
     const { startUs } = point
-    const beganAnew = startUs > last.startUs && startUs >= timeUs
-    if (!beganAnew && last.isBase(kind, point)) {
+    const restarted = startUs > last.startUs && startUs >= timeUs
+    if (!restarted && last.isBase(kind, point)) {
       last.subtractFrom(kind, point)
       point.startUs = timeUs
     } else {

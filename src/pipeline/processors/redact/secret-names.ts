@@ -55,7 +55,7 @@ export function secretNamed(units: Uint8Array, end: number): SecretKind | undefi
   for (let i = 0; i < candidates.length; i++) {
     const { text, kind, whole } = candidates[i]!
     const start = nameStart(units, end, text)
-    if (start > 0 && !(whole && goesBack(units, start))) {
+    if (start > 0 && !(whole && continuesWord(units, start))) {
       // The shell's name of the working directory.
       if (text === 'pwd' && units[end - 1] === 68) return undefined
       return kind
@@ -80,7 +80,7 @@ function isJoint(unit: number | undefined): boolean {
 }
 
 /** Whether a word begins before `start`. A capital letter after a small one begins a new word. */
-function goesBack(units: Uint8Array, start: number): boolean {
+function continuesWord(units: Uint8Array, start: number): boolean {
   return is(units[start - 1], letter) && !(units[start]! < 97 && units[start - 1]! >= 97)
 }
 

@@ -97,12 +97,12 @@ function anyIn(patterns: readonly SearchPattern[], text: string): boolean {
 export function attributesTest(
   wanted: Readonly<Record<string, string>>,
 ): ((attributes: Attributes) => boolean) | undefined {
-  const tests = Object.entries(wanted).map(([key, value]) => ({ key, holds: valueTest(value) }))
+  const tests = Object.entries(wanted).map(([key, value]) => ({ key, matches: valueTest(value) }))
   if (tests.length === 0) return undefined
   return attributes => {
     for (let i = 0; i < tests.length; i++) {
-      const { key, holds } = tests[i]!
-      if (!holds(attributes.get(key))) return false
+      const { key, matches } = tests[i]!
+      if (!matches(attributes.get(key))) return false
     }
     return true
   }
@@ -123,12 +123,12 @@ function metricNameCondition(isWanted: (name: string) => boolean): Condition {
 }
 
 /** Attributes of a resource never change, so each is checked once. */
-function resourceCondition(holds: (attributes: Attributes) => boolean): Condition {
+function resourceCondition(matches: (attributes: Attributes) => boolean): Condition {
   const known = new WeakMap<Resource, boolean>()
   return (_item, _attributes, resource) => {
     let isWanted = known.get(resource)
     if (isWanted === undefined) {
-      isWanted = holds(resource.attributes)
+      isWanted = matches(resource.attributes)
       known.set(resource, isWanted)
     }
     return isWanted

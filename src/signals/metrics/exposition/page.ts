@@ -285,13 +285,13 @@ export class Page {
 
   /** Whether this is the first reading of the series in this round. */
   #take(source: Source, index: Index, series: Series): boolean {
-    const fits = agrees(index)
-    if (fits && !isCurrent(series)) {
+    const matches = agrees(index)
+    if (matches && !isCurrent(series)) {
       series.source = source
       series.round = source.round
       return true
     }
-    if (!fits || !this.#bounds.dropsLabels) source.duplicates++
+    if (!matches || !this.#bounds.dropsLabels) source.duplicates++
     return false
   }
 

@@ -183,17 +183,17 @@ export class GpuSource {
     const status = answer.devices.find(device => device.status !== 0)?.status
     const hint = status === undefined ? '' : nvmlHint(status)
     this.#state = { on: lost.length < devices.length, reason, hint, driver: answer.driver, devices }
-    this.#tell()
+    this.#warn()
   }
 
   /** Known properties of the GPUs are kept. */
   #fail({ reason, hint }: Failure): void {
     const devices = this.#state.devices.map(device => ({ ...device, reason }))
     this.#state = { ...this.#state, on: false, reason, hint, devices }
-    this.#tell()
+    this.#warn()
   }
 
-  #tell(): void {
+  #warn(): void {
     const { reason, hint } = this.#state
     if (hint !== '' && reason !== this.#warned) this.#options.warn(reason, hint)
     this.#warned = hint === '' ? '' : reason

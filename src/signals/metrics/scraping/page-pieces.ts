@@ -30,19 +30,19 @@ export function sampleAt({ first, scattered }: Pick<PagePart, 'first' | 'scatter
 export function* partsOf(layout: PageLayout, families: readonly Family[]): Iterable<PagePart> {
   const places = new Map<string, Family[]>()
   for (const family of families) {
-    const told = places.get(family.name)
-    if (told === undefined) places.set(family.name, [family])
-    else told.push(family)
+    const same = places.get(family.name)
+    if (same === undefined) places.set(family.name, [family])
+    else same.push(family)
   }
   const counts = new Map<string, number>()
   for (const family of families) {
     const { name, from, to } = family
-    const told = places.get(name)!
-    if (told.length > 1 && isComposed(family)) {
-      if (told[0] === family) yield joined(told)
+    const same = places.get(name)!
+    if (same.length > 1 && isComposed(family)) {
+      if (same[0] === family) yield joined(same)
       continue
     }
-    const hasSiblings = told.length > 1 || to - from > pieceSamples
+    const hasSiblings = same.length > 1 || to - from > pieceSamples
     for (const [first, end] of cut(layout, family)) {
       const nth = (counts.get(name) ?? 0) + 1
       counts.set(name, nth)
@@ -66,13 +66,13 @@ function isComposed({ type }: Family): boolean {
   return type === 'histogram' || type === 'summary' || type === 'gaugehistogram'
 }
 
-function joined(told: readonly Family[]): PagePart {
-  const family = told[0]!
+function joined(same: readonly Family[]): PagePart {
+  const family = same[0]!
   let size = 0
-  for (const { from, to } of told) size += to - from
+  for (const { from, to } of same) size += to - from
   const scattered = new Uint32Array(size)
   let at = 0
-  for (const { from, to } of told) for (let sample = from; sample < to; sample++) scattered[at++] = sample
+  for (const { from, to } of same) for (let sample = from; sample < to; sample++) scattered[at++] = sample
   return { family, key: `${family.name} 1`, first: family.from, size, scattered, hasSiblings: false }
 }
 

@@ -122,7 +122,7 @@ export class PageReader {
     if (!this.#ended && this.#at < length) return undefined
     if (!this.#strict || this.#ended) return this.#page()
     this.#start = length
-    return this.#told('the page does not end with "# EOF": it is truncated, or not OpenMetrics')
+    return this.#lineFault('the page does not end with "# EOF": it is truncated, or not OpenMetrics')
   }
 
   /** Skips the line, if that is allowed. */
@@ -130,14 +130,14 @@ export class PageReader {
     const end = this.#body.indexOf(newline, this.#start)
     if (end > 0 && this.#body[end - 1] === carriageReturn)
       this.#reason += '; the line ends with a carriage return, and only line feeds are allowed'
-    if (!this.#lenient || this.#full) return this.#told(this.#reason)
+    if (!this.#lenient || this.#full) return this.#lineFault(this.#reason)
     this.#badLines++
-    if (this.#faults.length < mostFaults) this.#faults.push(this.#told(this.#reason))
+    if (this.#faults.length < mostFaults) this.#faults.push(this.#lineFault(this.#reason))
     this.#at = end < 0 ? this.#body.length : end + 1
     return undefined
   }
 
-  #told(reason: string): LineFault {
+  #lineFault(reason: string): LineFault {
     const body = this.#body
     for (let at = this.#counted; ; at++) {
       at = body.indexOf(newline, at)

@@ -168,7 +168,7 @@ export class ScrapeLoop {
       this.#report.end(this.#used, this.#series.resource, timeUs)
       await this.#series.end(timeUs)
     } catch (error) {
-      this.#broke(error)
+      this.#failed(error)
     }
   }
 
@@ -198,7 +198,7 @@ export class ScrapeLoop {
     if (this.#busy) return
     this.#busy = true
     this.#underWay = this.#scrape(this.#ticks.timeOf(tickMs))
-      .catch(error => this.#broke(error))
+      .catch(error => this.#failed(error))
       .finally(() => this.#rest())
   }
 
@@ -208,10 +208,10 @@ export class ScrapeLoop {
   }
 
   /** A bug in svc fails this scrape only. */
-  #broke(error: unknown): void {
+  #failed(error: unknown): void {
     this.#failures++
     this.#options.counts.failures++
-    this.#told(errorText(error), 'internal')
+    this.#setHealth(errorText(error), 'internal')
   }
 
   async #scrape(timeMs: number): Promise<void> {
@@ -232,12 +232,12 @@ export class ScrapeLoop {
       this.#wireBytes = fetched.wireBytes
       counts.samples += taken.samples
       this.#warning = taken.warning
-      this.#told('', '')
+      this.#setHealth('', '')
     } catch (error) {
       if (stop.aborted) return
       this.#failures++
       counts.failures++
-      this.#told(errorText(error), typeOf(error))
+      this.#setHealth(errorText(error), typeOf(error))
       await series.end(timeUs)
     } finally {
       fetched?.release()
@@ -256,7 +256,7 @@ export class ScrapeLoop {
     })
   }
 
-  #told(error: string, type: string): void {
+  #setHealth(error: string, type: string): void {
     this.#health = error === '' ? 'up' : 'down'
     this.#error = error
     this.#errorType = type

@@ -54,9 +54,9 @@ function ownLabels(key: SampleKey): Map<string, string> {
 function addAbsent(
   labels: Map<string, string>,
   ofTarget: ReadonlyMap<string, string>,
-  told: ReadonlyMap<string, string>,
+  present: ReadonlyMap<string, string>,
 ): void {
-  for (const [label, value] of ofTarget) if (!told.has(label)) labels.set(label, value)
+  for (const [label, value] of ofTarget) if (!present.has(label)) labels.set(label, value)
 }
 
 /**
@@ -66,10 +66,10 @@ function addAbsent(
 function addOver(labels: Map<string, string>, ofTarget: ReadonlyMap<string, string>): void {
   let moved: [label: string, value: string][] | undefined
   for (const [label, value] of ofTarget) {
-    const told = labels.get(label)
-    if (told !== undefined) {
+    const present = labels.get(label)
+    if (present !== undefined) {
       moved ??= []
-      moved.push([label, told])
+      moved.push([label, present])
     }
     labels.set(label, value)
   }

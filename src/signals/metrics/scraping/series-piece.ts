@@ -144,7 +144,7 @@ export function fillPiece(piece: Piece, { values, timesUs }: Reading, timeUs: nu
   const { numbers, size, timed, starts } = piece
   if (numbers.buffer === values.buffer) return
   for (let i = 0; i < size; i++) numbers[i] = values[sampleAt(piece, i)]!
-  if (timed) for (let i = 0; i < size; i++) numbers[size + i] = tellable(timesUs[sampleAt(piece, i)]!)
+  if (timed) for (let i = 0; i < size; i++) numbers[size + i] = otlpTime(timesUs[sampleAt(piece, i)]!)
   writeStarts(starts, numbers, timed ? 2 * size : size, timeUs)
 }
 
@@ -166,7 +166,7 @@ export function sendWhole(
       name,
       labels,
       value: reading.values[sample]!,
-      timeUs: Number.isNaN(ownUs) ? timeUs : tellable(ownUs),
+      timeUs: Number.isNaN(ownUs) ? timeUs : otlpTime(ownUs),
       exemplar: exemplars.get(sample),
     })
   }
@@ -253,6 +253,6 @@ function withRepeated(
 }
 
 /** Time that fits OTLP's 64-bit nanoseconds; otherwise 0, for unknown. */
-function tellable(timeUs: number): number {
+function otlpTime(timeUs: number): number {
   return timeUs > 0 && timeUs < 2 ** 63 / 1000 ? timeUs : 0
 }

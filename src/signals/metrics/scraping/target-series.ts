@@ -290,7 +290,7 @@ export class TargetSeries implements PageHolder {
   ): Promise<{ pieces: readonly Piece[]; kept: number; bytes: number }> {
     const { prepared } = this.#sink
     const before = new Map(old?.pieces.map(piece => [piece.key, piece]))
-    const told = new Map<string, Set<number>>()
+    const seen = new Map<string, Set<number>>()
     const pieces: Piece[] = []
     let kept = 0
     let bytes = reading.layout.sizeBytes + reading.values.byteLength + reading.timesUs.byteLength
@@ -299,7 +299,7 @@ export class TargetSeries implements PageHolder {
       let piece =
         same === undefined ? await makePiece(part, reading, prepared, turn) : reusedPiece(same, part, reading)
       if (part.hasSiblings) {
-        const repeated = repeatedOf(part, piece.ids, told)
+        const repeated = repeatedOf(part, piece.ids, seen)
         if (repeated.size > 0) piece = await makePiece(part, reading, prepared, turn, repeated)
       }
       pieces.push(piece)
@@ -407,10 +407,10 @@ export class TargetSeries implements PageHolder {
   }
 
   async #renew(piece: Piece, known: Known, turn: Turn): Promise<void> {
-    const anew = await makePiece(piece, known, this.#sink.prepared, turn, piece.repeated)
+    const fresh = await makePiece(piece, known, this.#sink.prepared, turn, piece.repeated)
     known.bytes -= pieceBytes(piece)
-    piece.ready = anew.ready
-    piece.whole = anew.whole
+    piece.ready = fresh.ready
+    piece.whole = fresh.whole
     known.bytes += pieceBytes(piece)
   }
 }
@@ -437,13 +437,13 @@ function sameOf(
 function repeatedOf(
   { family: { name } }: PagePart,
   ids: Float64Array,
-  told: Map<string, Set<number>>,
+  seen: Map<string, Set<number>>,
 ): ReadonlySet<number> {
   const repeated = new Set<number>()
-  let before = told.get(name)
+  let before = seen.get(name)
   if (before === undefined) {
     before = new Set()
-    told.set(name, before)
+    seen.set(name, before)
   }
   for (let i = 0; i < ids.length; i++) if (ids[i] !== 0 && before.has(ids[i]!)) repeated.add(i)
   for (let i = 0; i < ids.length; i++) if (ids[i] !== 0) before.add(ids[i]!)

@@ -56,7 +56,7 @@ export function limitedLookup(
         if (performance.now() - startedAt >= slowMs) slowNames.set(host, true)
         else slowNames.delete(host)
         asked.delete(key)
-        for (const tell of waiting) tell(...answer)
+        for (const respond of waiting) respond(...answer)
         next()
       })
     }

@@ -21,22 +21,22 @@ export type FormatVerdict =
  */
 export function formatOf(contentType: string, fallback: PageFormat | ''): FormatVerdict {
   const media = contentType === '' ? undefined : mediaType(contentType)
-  if (media === 'text/plain') return told.text
-  if (media === 'application/openmetrics-text') return told.openmetrics
+  if (media === 'text/plain') return declared.text
+  if (media === 'application/openmetrics-text') return declared.openmetrics
   if (media === 'application/vnd.google.protobuf')
     return { fault: 'the page is in protobuf format, which svc did not request and does not support' }
-  const said = JSON.stringify(printable(contentType, 80))
+  const shown = JSON.stringify(printable(contentType, 80))
   const guessed =
     contentType === ''
       ? 'the target sends no Content-Type'
       : media === undefined
-        ? `invalid Content-Type ${said}`
-        : `Content-Type ${said} is not a metrics format`
+        ? `invalid Content-Type ${shown}`
+        : `Content-Type ${shown} is not a metrics format`
   if (fallback !== '') return { format: fallback, guessed: `${guessed}; parsed as ${names[fallback]}` }
   return { fault: `${guessed}; set fallback_scrape_protocol, or fix the target` }
 }
 
-const told = {
+const declared = {
   text: { format: 'text', guessed: '' },
   openmetrics: { format: 'openmetrics', guessed: '' },
 } as const

@@ -352,7 +352,7 @@ export class TargetClient {
   #refusal(place: TargetPlace, { head, reader }: Answer, isOrigin: boolean): FetchError {
     const { status, reason, location } = head
     // Content of servers that others redirected us to must not appear in our messages.
-    const said = isOrigin ? excerptOf(head, reader.body) : ''
+    const excerpt = isOrigin ? excerptOf(head, reader.body) : ''
     reader.release()
     if (status === 401 || status === 403) this.#head.forget()
     const name = `HTTP ${status}${reason === '' ? '' : ` ${printable(reason, 60)}`}`
@@ -364,7 +364,7 @@ export class TargetClient {
         `${name}: redirect not followed, as follow_redirects of ${owner} is false`,
         status,
       )
-    return failure(place, 'http_status', `${name}${said}${this.#hint(status, isOrigin)}`, status)
+    return failure(place, 'http_status', `${name}${excerpt}${this.#hint(status, isOrigin)}`, status)
   }
 
   #hint(status: number, isOrigin: boolean): string {

@@ -14,7 +14,7 @@ const annotated: Readonly<Record<Role, string>> = {
 }
 
 /** Labels that identify a target, by the label on its series. */
-const told: Readonly<Record<string, string>> = {
+const identityLabels: Readonly<Record<string, string>> = {
   namespace: '__meta_kubernetes_namespace',
   pod: '__meta_kubernetes_pod_name',
   service: '__meta_kubernetes_service_name',
@@ -80,7 +80,7 @@ export function annotationRules(role: Role): WrittenRule[] {
       regex: `${annotation('param')}_(.+)`,
       replacement: '__param_$1',
     },
-    ...Object.entries(told).map(([to, from]) => copy(from, to)),
+    ...Object.entries(identityLabels).map(([to, from]) => copy(from, to)),
     copy(object === 'node' ? '__meta_kubernetes_node_name' : '__meta_kubernetes_pod_node_name', 'node'),
     ...jobNames[object]!,
   ]

@@ -90,12 +90,12 @@ export class HistogramPoints {
     const all = new Map<string, Bounded>()
     let last: Bounded | undefined
     for (const gathered of byKey.values()) {
-      const { count, sum, buckets: told } = gathered
+      const { count, sum, buckets: unordered } = gathered
       if (count === undefined) {
-        if (sum !== undefined || told.length > 0) draft.drop('no_count')
+        if (sum !== undefined || unordered.length > 0) draft.drop('no_count')
         continue
       }
-      const buckets = this.#ordered(told)
+      const buckets = this.#ordered(unordered)
       const bounds = draft.numbers === 'ended' ? [] : boundsOf(buckets)
       if (last === undefined || !areSame(last.bounds, bounds))
         last = entry(all, bounds.join(), () => ({ bounds, points: [] }))

@@ -93,16 +93,16 @@ export class SummaryPoints {
     const times = draft.times(count, created)
     if (draft.numbers === 'ended')
       return { attributes, ...times, noValue: true, count: 0, sum: 0, quantiles: [], values: [] }
-    const told: number[] = []
+    const distinct: number[] = []
     const values: number[] = []
     for (const { quantile, value } of quantiles.sort((a, b) => a.quantile - b.quantile)) {
-      if (told.at(-1) === quantile) draft.drop('duplicate_series')
+      if (distinct.at(-1) === quantile) draft.drop('duplicate_series')
       else {
-        told.push(quantile)
+        distinct.push(quantile)
         values.push(value)
       }
     }
     const total = sum === undefined ? draft.zero() : sum.value
-    return { attributes, ...times, count: count.value, sum: total, quantiles: told, values }
+    return { attributes, ...times, count: count.value, sum: total, quantiles: distinct, values }
   }
 }

@@ -28,8 +28,8 @@ export class ToldGroups {
   readonly #lastAtMs = new Map<string, number>()
   #timer: NodeJS.Timeout | undefined
   #closed = false
-  #toldGroups = -1
-  #toldTargets = 0
+  #reportedGroups = -1
+  #reportedTargets = 0
   #updatedMs = 0
 
   constructor(kind: string, options: SourceOptions) {
@@ -43,8 +43,8 @@ export class ToldGroups {
       connected: this.#updatedMs > 0 && fault === undefined,
       reason: fault?.reason ?? '',
       hint: fault?.hint ?? '',
-      groups: Math.max(0, this.#toldGroups),
-      targets: this.#toldTargets,
+      groups: Math.max(0, this.#reportedGroups),
+      targets: this.#reportedTargets,
       updatedMs: this.#updatedMs,
     }
   }
@@ -77,7 +77,7 @@ export class ToldGroups {
   /** Marks the groups as current. */
   known(): void {
     this.#updatedMs = (this.#options.now ?? Date.now)()
-    if (this.#toldGroups < 0) this.#change()
+    if (this.#reportedGroups < 0) this.#change()
   }
 
   /** Sets the fault of a subject; undefined for none. */
@@ -109,27 +109,27 @@ export class ToldGroups {
   #change(): void {
     if (this.#timer !== undefined || this.#closed) return
     const pauseMs = Math.min(longestPauseMs, Math.max(leastPauseMs, this.#owners.size / groupsPerMs))
-    this.#timer = setTimeout(() => this.#tell(), pauseMs).unref()
+    this.#timer = setTimeout(() => this.#emit(), pauseMs).unref()
   }
 
-  #tell(): void {
+  #emit(): void {
     this.#timer = undefined
-    const told: TargetGroup[] = []
+    const reported: TargetGroup[] = []
     let targets = 0
     let leftOut = 0
     for (const groups of this.#owners.values())
       for (const group of groups) {
         const room = maxTargets - targets
         const isWhole = group.targets.length <= room
-        if (isWhole) told.push(group)
-        else if (room > 0) told.push({ ...group, targets: group.targets.slice(0, room) })
+        if (isWhole) reported.push(group)
+        else if (room > 0) reported.push({ ...group, targets: group.targets.slice(0, room) })
         targets += Math.min(room, group.targets.length)
         if (!isWhole) leftOut += group.targets.length - room
       }
-    this.#toldGroups = told.length
-    this.#toldTargets = targets
+    this.#reportedGroups = reported.length
+    this.#reportedTargets = targets
     this.report('limit', leftOut === 0 ? undefined : tooMany(leftOut))
-    this.#options.onGroups(told)
+    this.#options.onGroups(reported)
   }
 }
 
