@@ -320,7 +320,7 @@ export class DiskStore {
       const isOurs = there?.ino === stats.ino && there.dev === stats.dev
       return isOurs ? undefined : `${directory} was removed`
     } catch {
-      return undefined // access may only be denied for now
+      return undefined // access may be denied only temporarily
     }
   }
 

@@ -180,7 +180,7 @@ export class KeyScanner {
     marks[at + 3] = valueTo
   }
 
-  /** Whether all labels have distinct names, and none that of the metric name's own label. */
+  /** Whether all labels have distinct names, none of them `__name__`. */
   #unique(bytes: Buffer): boolean {
     const { labels, marks } = this
     for (let i = 0; i < 4 * labels; i += 4) {

@@ -59,10 +59,7 @@ function addAbsent(
   for (const [label, value] of ofTarget) if (!present.has(label)) labels.set(label, value)
 }
 
-/**
- * Labels of the page are renamed to make room for the target's: short names first, each with as many prefixes as
- * needed.
- */
+/** Renames conflicting labels of the page: short names first, each with as many prefixes as needed. */
 function addOver(labels: Map<string, string>, ofTarget: ReadonlyMap<string, string>): void {
   let moved: [label: string, value: string][] | undefined
   for (const [label, value] of ofTarget) {

@@ -53,7 +53,7 @@ interface Known extends Reading {
   readonly warning: string
 }
 
-/** Every 64th page is also parsed in full, and the results are compared. */
+/** Interval, in pages, at which a page is also parsed in full to compare the results. */
 const guardEvery = 64
 const maxLineBytes = 2 ** 20
 /** Format of a page without a Content-Type. */

@@ -13,7 +13,7 @@ const maxBytes = 16 * 1024 * 1024
 const maxJobs = 1_000
 const maxJobsBytes = 1024 * 1024
 const jobsAtOnce = 4
-/** Placeholder in a URL for the name of a job. */
+/** Stands for the name of a job in a URL. */
 const jobWord = '{job}'
 /** As required by Prometheus (http_sd). */
 const jsonType = /^application\/json(?:;\s*charset=(?:"utf-8"|utf-8))?$/i
