@@ -183,7 +183,14 @@ export class Writer {
     this.close()
   }
 
-  /** A field that was encoded earlier. */
+  /** A field's key, and behind it what was encoded before. */
+  keyed(key: number, field: PreparedField): void {
+    this.#reserve(scalarRoom)
+    this.#varint(key)
+    this.prepared(field)
+  }
+
+  /** What was encoded before. */
   prepared(field: PreparedField): void {
     const { words, length } = field
     this.#reserve(words.length * 4)
@@ -356,7 +363,7 @@ export class Writer {
 }
 
 /**
- * A recurring text field, encoded once. It is copied four bytes at a time, in a third of the time of encoding the text
+ * Bytes that are written again and again. They are copied four at a time: a third of the time that encoding a text takes
  * (measured for names of 24 characters).
  */
 export class PreparedField {
@@ -364,13 +371,17 @@ export class PreparedField {
   readonly length: number
   readonly words: Uint32Array
 
-  constructor(key: number, text: string) {
+  constructor(bytes: Uint8Array) {
+    this.length = bytes.length
+    this.words = new Uint32Array(Math.ceil(bytes.length / 4))
+    for (let i = 0; i < bytes.length; i++) this.words[i >> 2]! |= bytes[i]! << ((i & 3) * 8)
+  }
+
+  /** A text field. */
+  static text(key: number, text: string): PreparedField {
     const out = new Writer(64)
     out.string(key, text)
-    this.length = out.length
-    this.words = new Uint32Array(Math.ceil(out.length / 4))
-    const bytes = out.written()
-    for (let i = 0; i < bytes.length; i++) this.words[i >> 2]! |= bytes[i]! << ((i & 3) * 8)
+    return new PreparedField(out.written())
   }
 }
 
