@@ -33,7 +33,7 @@ export const allow: Readonly<Record<string, readonly string[]>> = {
   pipeline: ['foundation/lib', 'foundation/model', 'pipeline/exporters'],
   'pipeline/trial': ['foundation/lib', 'foundation/model', 'pipeline/exporters', 'pipeline/processors'],
   config: ['foundation', 'signals/metrics', 'signals/traces/protocols', 'pipeline/processors'],
-  'view/window': ['foundation/lib', 'foundation/model'],
+  'view/window': ['foundation/lib', 'foundation/model', 'pipeline/exporters'],
   'view/api': ['foundation', 'pipeline', 'config'],
   'program/agent': ['foundation', 'kernel', 'identity', 'signals', 'pipeline', 'config', 'view'],
   'program/subsystems': [

@@ -2,7 +2,7 @@ import type { Batch } from '../foundation/model/batch.ts'
 import type { DropReasonName } from '../foundation/model/drop-reasons.ts'
 import type { PreparedMetric, Sent } from '../foundation/model/prepared-metric.ts'
 import type { Resource, Scope } from '../foundation/model/resource.ts'
-import type { RequestBuilder } from './exporters/otlp/request.ts'
+import type { EncodedItem, RequestBuilder } from './exporters/otlp/request.ts'
 import type { Account } from './ledger.ts'
 import { Prepared } from './prepared.ts'
 
@@ -13,6 +13,12 @@ export interface Intake<T> {
 
 /** Called with each item after all processing, whether it is sent or not. Must not throw. */
 export type Watcher<T> = (resource: Resource, item: T, scope: Scope) => void
+
+/**
+ * Called with each item after all processing and with its bytes, whether it is sent or not, unless it cannot be encoded
+ * or is too large. The bytes are valid during the call. Must not throw.
+ */
+export type EncodedWatcher<T> = (resource: Resource, item: T, encoded: EncodedItem) => void
 
 /** Output of a process. */
 export interface Sink<T> {
@@ -43,7 +49,17 @@ export interface Lasting {
 /** Encodes items into one request. The OTLP exporter has one for each signal. */
 export type Builder<T> = Pick<
   RequestBuilder<T>,
-  'items' | 'add' | 'template' | 'addEncoded' | 'aloneBytes' | 'undo' | 'take' | 'keptBytes' | 'rest'
+  | 'items'
+  | 'add'
+  | 'last'
+  | 'encodeApart'
+  | 'template'
+  | 'addEncoded'
+  | 'aloneBytes'
+  | 'undo'
+  | 'take'
+  | 'keptBytes'
+  | 'rest'
 >
 
 export interface BatchLimits {
@@ -86,6 +102,7 @@ export class Batcher<T> implements Intake<T> {
   readonly #parts: () => number
   readonly #sink: Sink<T>
   #watchers: readonly Watcher<T>[] = []
+  #encodedWatcher: EncodedWatcher<T> | undefined
   /** Passes items that are not sent to watchers. */
   readonly #show: Sink<T>
   readonly #cut: () => void
@@ -115,7 +132,7 @@ export class Batcher<T> implements Intake<T> {
     this.#cut = () => this.cut()
     this.#wasCut = options.cut ?? (() => {})
     this.#show = {
-      add: (resource, scope, item) => this.#notify(resource, scope, item),
+      add: (resource, scope, item) => this.#showUnsent(resource, scope, item),
       miss: () => undefined,
     }
     this.#sink = {
@@ -147,7 +164,8 @@ export class Batcher<T> implements Intake<T> {
   add(resource: Resource, scope: Scope, item: T): void {
     if (this.#refusal !== '') {
       this.#account.miss(this.#refusal, this.#count(item))
-      if (this.#watchers.length > 0) this.#run(resource, scope, item, this.#show)
+      if (this.#watchers.length > 0 || this.#encodedWatcher !== undefined)
+        this.#run(resource, scope, item, this.#show)
     } else if (this.#process === undefined) this.#take(resource, scope, item)
     else this.#run(resource, scope, item, this.#sink)
   }
@@ -160,6 +178,11 @@ export class Batcher<T> implements Intake<T> {
     return () => {
       this.#watchers = this.#watchers.filter(each => each !== watcher)
     }
+  }
+
+  /** Has one watcher see the bytes of items from now on. Prepared items bypass it. */
+  watchEncoded(watcher: EncodedWatcher<T>): void {
+    this.#encodedWatcher = watcher
   }
 
   /** Passes on the current batch. */
@@ -291,6 +314,24 @@ export class Batcher<T> implements Intake<T> {
     for (const watcher of this.#watchers) watcher(resource, item, scope)
   }
 
+  #showUnsent(resource: Resource, scope: Scope, item: T): void {
+    this.#notify(resource, scope, item)
+    if (this.#encodedWatcher === undefined) return
+    let encoded: EncodedItem
+    try {
+      encoded = this.#builder.encodeApart(item)
+    } catch {
+      return // nor would it be sent
+    }
+    this.#encodedWatcher(resource, item, encoded)
+  }
+
+  /** Shows the bytes of the item that was added last. */
+  #showEncoded(resource: Resource, item: T): void {
+    const { last } = this.#builder
+    if (last !== undefined) this.#encodedWatcher?.(resource, item, last)
+  }
+
   /** Adds a fully processed item to the batch. */
   #take(resource: Resource, scope: Scope, item: T): void {
     this.#notify(resource, scope, item)
@@ -316,6 +357,7 @@ export class Batcher<T> implements Intake<T> {
       this.#overflow(resource, scope, item, added, bytes)
       return
     }
+    if (this.#encodedWatcher !== undefined) this.#showEncoded(resource, item)
     this.#gathered(added, bytes)
   }
 
@@ -361,6 +403,7 @@ export class Batcher<T> implements Intake<T> {
     }
     const halves = this.#divide(item)
     if (halves === undefined && bytes <= (this.#limits.aloneBytes ?? 0)) {
+      if (this.#encodedWatcher !== undefined) this.#showEncoded(resource, item)
       this.#account.collected += items
       this.cut()
       return

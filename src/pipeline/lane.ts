@@ -2,7 +2,14 @@ import { within } from '../foundation/lib/within.ts'
 import type { Batch, Sender } from '../foundation/model/batch.ts'
 import type { Signal } from '../foundation/model/signal.ts'
 import type { BatchQueue, Dropped } from './batch-queue.ts'
-import { Batcher, type Builder, type Intake, type Process, type Watcher } from './batcher.ts'
+import {
+  Batcher,
+  type Builder,
+  type EncodedWatcher,
+  type Intake,
+  type Process,
+  type Watcher,
+} from './batcher.ts'
 import type { Account } from './ledger.ts'
 import { Milestones } from './milestones.ts'
 import type { Destination } from './outlet.ts'
@@ -172,6 +179,10 @@ export class Lane<T> {
 
   watch(watcher: Watcher<T>): () => void {
     return this.#batcher.watch(watcher)
+  }
+
+  watchEncoded(watcher: EncodedWatcher<T>): void {
+    this.#batcher.watchEncoded(watcher)
   }
 
   get queuedMemory(): number {

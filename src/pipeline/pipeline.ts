@@ -8,7 +8,7 @@ import { bySignal, type Signal, signals } from '../foundation/model/signal.ts'
 import type { SignalTypeName } from '../foundation/model/signal-types.ts'
 import type { Span } from '../foundation/model/span.ts'
 import type { BatchQueue, Dropped } from './batch-queue.ts'
-import type { Builder, Intake, Process, Watcher } from './batcher.ts'
+import type { Builder, EncodedWatcher, Intake, Process, Watcher } from './batcher.ts'
 import { Lane, type LaneSettings, type LaneState } from './lane.ts'
 import { type Ledger, openLedger } from './ledger.ts'
 import { MemoryQueue } from './memory-queue.ts'
@@ -144,6 +144,11 @@ export class Pipeline {
    */
   watch<S extends Signal>(signal: S, watcher: Watcher<Items[S]>): () => void {
     return this.#lanes[signal].watch(watcher)
+  }
+
+  /** The same with the bytes of each item, for one watcher of a signal and for good. */
+  watchEncoded<S extends Signal>(signal: S, watcher: EncodedWatcher<Items[S]>): void {
+    this.#lanes[signal].watchEncoded(watcher)
   }
 
   state(signal: Signal): LaneState {

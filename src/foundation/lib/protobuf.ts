@@ -104,6 +104,11 @@ export class Writer {
     this.#depth = 0
   }
 
+  /** Holds what was written in its first `length` bytes; valid until the next write. */
+  get buffer(): Buffer {
+    return this.#buffer
+  }
+
   /** The written bytes, without a copy: valid until the next write. */
   written(): Buffer {
     return this.#buffer.subarray(0, this.#at)

@@ -8,6 +8,7 @@ import type { Profile } from '../../foundation/model/profile.ts'
 import type { RequestEdge } from '../../foundation/model/request-edge.ts'
 import type { Resource } from '../../foundation/model/resource.ts'
 import { type Span, SpanKind } from '../../foundation/model/span.ts'
+import type { EncodedItem } from '../../pipeline/exporters/otlp/request.ts'
 import type { Pipeline } from '../../pipeline/pipeline.ts'
 import type { TracerOptions } from '../../signals/traces/tracing/tracer-options.ts'
 import { isLoopback } from '../../view/api/guard.ts'
@@ -55,7 +56,7 @@ export class LiveWindow {
 
   constructor(
     config: Config,
-    pipeline: Pick<Pipeline, 'watch'>,
+    pipeline: Pick<Pipeline, 'watch' | 'watchEncoded'>,
     log: Pick<Logger, 'error'>,
     governor: MemoryGovernor,
   ) {
@@ -80,18 +81,18 @@ export class LiveWindow {
       shed: bytes => this.#shed(bytes),
     })
     this.vitals = new Vitals({ windowMs, maxBytes: shareOf(config, 'vitals') })
-    const keepEdge = guarded(log, 'the map', (request: RequestEdge, _: undefined) => {
+    const keepEdge = guarded(log, 'the map', (request: RequestEdge) => {
       const { server, serverPort } = request
       if (this.#isPaused) return
       if (typeof server === 'string' && serverPort === this.ownPort && isLoopback(server)) return
       this.edges.add(request)
     })
-    this.edge = request => keepEdge(request, undefined)
-    const keepSpan = (resource: Resource, span: Span) => {
+    this.edge = keepEdge
+    const keepSpan = (resource: Resource, span: Span, encoded: EncodedItem) => {
       if (this.#isPaused) return
-      if (span.kind !== SpanKind.client || !this.#asksUs(span)) this.spans.add(resource, span)
+      if (span.kind !== SpanKind.client || !this.#asksUs(span)) this.spans.add(resource, span, encoded)
     }
-    pipeline.watch('traces', guarded(log, 'traces', keepSpan))
+    pipeline.watchEncoded('traces', guarded(log, 'traces', keepSpan))
     const keepProfile = (resource: Resource, profile: Profile) => {
       if (!this.#isPaused) this.profiles.add(resource, profile)
     }
@@ -132,16 +133,16 @@ export class LiveWindow {
 }
 
 /** What is shown is less than what is exported: a fault in keeping it ends that, once and for all, and nothing else. */
-export function guarded<A, B>(
+export function guarded<Args extends readonly unknown[]>(
   log: Pick<Logger, 'error'>,
   what: string,
-  keep: (first: A, second: B) => void,
-): (first: A, second: B) => void {
+  keep: (...args: Args) => void,
+): (...args: Args) => void {
   let isBroken = false
-  return (first, second) => {
+  return (...args) => {
     if (isBroken) return
     try {
-      keep(first, second)
+      keep(...args)
     } catch (error) {
       isBroken = true
       log.error(`the live page stopped keeping ${what} until svc is restarted; please report this`, {

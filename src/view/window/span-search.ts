@@ -2,7 +2,6 @@
 
 import { isAscii } from 'node:buffer'
 import { SpanKind } from '../../foundation/model/span.ts'
-import type { SpanKeys } from './span-keys.ts'
 import type { Origin, SpanOrigins } from './span-origins.ts'
 import { SpanRecord, type StoredSpan } from './span-record.ts'
 import type { SpanRing } from './span-ring.ts'
@@ -15,7 +14,6 @@ export interface SpanStore {
   /** Those with the newest first. */
   readonly rings: readonly SpanRing[]
   readonly origins: SpanOrigins
-  readonly keys: SpanKeys
   readonly interest: TraceInterest
   readonly nowMs: number
   /** Spans that ended before are not shown. */
@@ -131,7 +129,7 @@ export function readTrace(store: SpanStore, id: string, mostSpans: number): Stor
   const spans = shown.map(({ ring, at }) => {
     const { origin } = record.of(ring, at)
     if (!indexes.has(origin)) indexes.set(origin, indexes.size)
-    return { ...record.read(store.keys), origin: indexes.get(origin)! }
+    return { ...record.read(), origin: indexes.get(origin)! }
   })
   return {
     traceId: id,
@@ -252,7 +250,7 @@ class Matches {
     const { shown } = this.#search
     const holds = (text: string, key?: string) =>
       text.toLowerCase().includes(this.#text) && shown(text, key).toLowerCase().includes(this.#text)
-    const { name, statusMessage, attributes } = record.read(this.#store.keys)
+    const { name, statusMessage, attributes } = record.read()
     if (holds(name) || holds(statusMessage)) return true
     for (const key in attributes) {
       const value = attributes[key]!

@@ -1,7 +1,7 @@
 import type { Resource } from '../../foundation/model/resource.ts'
 import { type Span, StatusCode } from '../../foundation/model/span.ts'
+import type { EncodedItem } from '../../pipeline/exporters/otlp/request.ts'
 import { type Heatmap, LatencyHeatmap } from './latency-heatmap.ts'
-import { SpanKeys } from './span-keys.ts'
 import { SpanOrigins } from './span-origins.ts'
 import { SpanRecord, writeSpan } from './span-record.ts'
 import { SpanRing } from './span-ring.ts'
@@ -40,7 +40,6 @@ export class SpanWindow {
   readonly #now: () => number
   readonly #windowMs: number
   readonly #heatmap: LatencyHeatmap
-  readonly #keys: SpanKeys
   readonly #routes: SpanRoutes
   readonly #interest: TraceInterest
   readonly #origins: SpanOrigins
@@ -61,22 +60,14 @@ export class SpanWindow {
   constructor({ maxBytes, windowMs, now }: SpanWindowOptions) {
     const bytes = Math.max(leastBytes, maxBytes)
     const routeBytes = Math.floor(bytes / 16)
-    const mostKeys = Math.floor(Math.min(1024, bytes / 8192))
     const originBytes = Math.floor(bytes / 8)
     this.#now = now
     this.#windowMs = windowMs
     this.#heatmap = new LatencyHeatmap(windowMs)
-    this.#keys = new SpanKeys(mostKeys)
     this.#routes = new SpanRoutes({ maxBytes: routeBytes, windowMs })
     this.#interest = new TraceInterest({ most: bytes / 1024, mostSpans: bytes / 12_288, windowMs })
     this.#origins = new SpanOrigins(originBytes, () => this.#dropAny())
-    const left =
-      bytes -
-      this.#heatmap.bytes -
-      SpanKeys.bytesOf(mostKeys) -
-      routeBytes -
-      this.#interest.bytes -
-      originBytes
+    const left = bytes - this.#heatmap.bytes - routeBytes - this.#interest.bytes - originBytes
     const ring = (part: number) =>
       new SpanRing(Math.floor(left * part), (from, at) => this.#evicted(from, at))
     this.#young = ring(0.5)
@@ -91,7 +82,6 @@ export class SpanWindow {
   get bytes(): number {
     let bytes =
       this.#heatmap.bytes +
-      this.#keys.bytes +
       this.#routes.bytes +
       this.#interest.bytes +
       this.#origins.bytes +
@@ -107,8 +97,8 @@ export class SpanWindow {
     return records
   }
 
-  /** Copies what it keeps of the span. */
-  add(resource: Resource, span: Span): void {
+  /** Copies the bytes of a span, as they are exported. */
+  add(resource: Resource, span: Span, encoded: EncodedItem): void {
     this.seen++
     const now = this.#now()
     const { startUs, endUs } = span
@@ -117,7 +107,7 @@ export class SpanWindow {
     const ring = this.#young
     const at = ring.place()
     const origin = this.#origins.of(resource)
-    const length = writeSpan(ring, at, span, this.#keys)
+    const length = writeSpan(ring, at, span, encoded)
     const record = this.#record.of(ring, at)
     const { isEntry } = record
     if (isEntry) this.#heatmap.add(startUs / 1000, durationMs, failed, now)
@@ -163,7 +153,6 @@ export class SpanWindow {
     return {
       rings: [this.#young, this.#errors, this.#slow, this.#slowest, this.#examples],
       origins: this.#origins,
-      keys: this.#keys,
       interest: this.#interest,
       nowMs,
       sinceUs: (nowMs - this.#windowMs) * 1000,

@@ -158,6 +158,11 @@ function readSpan(cursor: FieldCursor, unfit: Unfit): Span {
   return span
 }
 
+/** Reads the content of a Span message. Throws a RangeError where it is none. */
+export function decodeSpan(bytes: Buffer, start: number, end: number): Span {
+  return readSpan(new FieldCursor(bytes, start, end), new Unfit())
+}
+
 /** A missing or unknown kind counts as internal (trace.proto, SPAN_KIND_UNSPECIFIED). */
 function kindOf(number: number): SpanKind {
   return Object.values(SpanKind).find(kind => kind === number) ?? SpanKind.internal

@@ -1,11 +1,5 @@
 import { crc32 } from 'node:zlib'
-import {
-  fieldKey,
-  fitsInt64,
-  varintSize,
-  WireType,
-  Writer,
-} from '../../../foundation/lib/protobuf.ts'
+import { fieldKey, fitsInt64, varintSize, WireType, Writer } from '../../../foundation/lib/protobuf.ts'
 import { small } from '../../../foundation/lib/small-tables.ts'
 import type { Attributes, AttributeValue } from '../../../foundation/model/attributes.ts'
 import { type Resource, type Scope, schemaUrl } from '../../../foundation/model/resource.ts'

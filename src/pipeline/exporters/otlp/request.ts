@@ -38,6 +38,20 @@ export interface Dictionary {
   write(out: Writer): void
 }
 
+/** Where the bytes of an item are. */
+export interface EncodedItem {
+  readonly buffer: Buffer
+  readonly start: number
+  readonly end: number
+}
+
+/** The only one: it is read at once. */
+const lastItem: { -readonly [Key in keyof EncodedItem]: EncodedItem[Key] } = {
+  buffer: Buffer.alloc(0),
+  start: 0,
+  end: 0,
+}
+
 interface ScopeGroup {
   readonly resource: Resource
   readonly scope: Scope
@@ -73,6 +87,9 @@ const leastSpareRequest = 4 * requestStep
 /** Maximum buffer that is kept for the next request. */
 const mostSpareRequest = 1.25 * 1024 * 1024
 
+/** Maximum buffer that is kept for items that are not sent. */
+const mostApart = 64 * 1024
+
 /** Default of `keepBytes`: twice the buffers of a typical request. There are five builders. */
 const defaultKeepBytes = 2 * 1024 * 1024
 
@@ -100,6 +117,8 @@ export class RequestBuilder<T> {
   #undoGroupBytes = 0
   #undoItemBytes = 0
   #undoResourceItems = 0
+  /** For items that no request takes. */
+  #apart: Writer | undefined
 
   constructor(encoding: Encoding<T>, options: { keepBytes?: number } = {}) {
     this.#encoding = encoding
@@ -122,7 +141,7 @@ export class RequestBuilder<T> {
 
   /** Bytes of memory kept for the next request. */
   get keptBytes(): number {
-    return this.#spareBytes + (this.#spareRequest?.capacity ?? 0)
+    return this.#spareBytes + (this.#spareRequest?.capacity ?? 0) + (this.#apart?.capacity ?? 0)
   }
 
   /** Frees the kept memory that no request has used since the last call. */
@@ -130,6 +149,7 @@ export class RequestBuilder<T> {
     for (const { capacity } of this.#spare.splice(0, this.#leastSpare)) this.#spareBytes -= capacity
     this.#leastSpare = this.#spare.length
     if (this.#spareRequestRested) this.#spareRequest = undefined
+    this.#apart = undefined
     this.#spareRequestRested = true
   }
 
@@ -137,6 +157,27 @@ export class RequestBuilder<T> {
   add(resource: Resource, scope: Scope, item: T): number {
     const group = this.#begin(resource, scope)
     return this.#end(group, this.#encoding.encode(group.items, item))
+  }
+
+  /** The bytes of the last item that was added: its field in the message of its scope. Valid until the next call. */
+  get last(): EncodedItem | undefined {
+    const group = this.#current
+    if (group === undefined) return undefined
+    lastItem.buffer = group.items.buffer
+    lastItem.start = this.#undoLength
+    lastItem.end = group.items.length
+    return lastItem
+  }
+
+  /** Encodes an item that is not sent, as `last` gives it. */
+  encodeApart(item: T): EncodedItem {
+    this.#apart ??= new Writer()
+    this.#apart.clear(mostApart)
+    this.#encoding.encode(this.#apart, item)
+    lastItem.buffer = this.#apart.buffer
+    lastItem.start = 0
+    lastItem.end = this.#apart.length
+    return lastItem
   }
 
   /** Encodes an item with placeholders for its numbers, for `addEncoded`; undefined if it has no such form. */
