@@ -25,7 +25,7 @@ const isFailed = 1 << 5
 const hasParent = 1 << 6
 const isEntry = 1 << 7
 
-/** SpanFlags of OTLP: whether it is known if the parent is in another process, and that it is. */
+/** SpanFlags of OTLP: whether it is known that the parent is remote, and that it is. */
 const knowsRemote = 0x100
 const isRemote = 0x200
 
@@ -41,7 +41,7 @@ const cuts = [
 /** A stored span. */
 export interface StoredSpan {
   readonly spanId: string
-  /** Empty: it has none. */
+  /** Empty: none. */
   readonly parentId: string
   /** The parent was inferred from the activity of the process. */
   readonly parentInferred: boolean
@@ -143,7 +143,7 @@ function beginOf(text: string, characters: number): string {
   return text.slice(0, last >= 0xd800 && last < 0xdc00 ? characters - 1 : characters)
 }
 
-/** A record in a ring; one instance is moved from record to record. */
+/** A cursor on the records of a ring: one instance is moved from record to record. */
 export class SpanRecord {
   #ring: SpanRing | undefined
   #at = 0
@@ -188,7 +188,7 @@ export class SpanRecord {
     return (this.#flags & hasParent) === 0
   }
 
-  /** Whether a trace begins with it on some side: it answers somebody, or has no parent. */
+  /** Whether it is the entry of a trace into a service: it handles a request, or has no parent. */
   get isEntry(): boolean {
     return (this.#flags & isEntry) !== 0
   }
@@ -201,7 +201,7 @@ export class SpanRecord {
     return this.#ring!.doubles[(this.#word + endAt) >> 1]!
   }
 
-  /** A quarter of the trace's id. */
+  /** A quarter of the trace ID. */
   trace(word: 0 | 1 | 2 | 3): number {
     return this.#ring!.words[this.#word + traceAt + word]!
   }
@@ -215,7 +215,7 @@ export class SpanRecord {
     return this.#span.name
   }
 
-  /** All texts that it holds, with what lies between them; as Latin-1 for those who look for ASCII, which is faster. */
+  /** All texts of the record, with the bytes in between; as Latin-1 for ASCII searches, which is faster. */
   allTexts(encoding: 'latin1' | 'utf8'): string {
     return this.#ring!.bytes.toString(encoding, this.#at + headBytes, this.#messageEnd)
   }
