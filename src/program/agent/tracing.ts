@@ -41,20 +41,20 @@ import { SpanBudget } from './span-budget.ts'
 
 const addressesMs = 30_000
 const notFound = 404
-/** Part of the memory of tables that request metrics may have: enough for their usual 10,000 series. */
+/** Share of table memory for request metrics: enough for their usual 10,000 series. */
 const redShare = 0.4
-/** The same of what is learned of routes, without paths: for all services of a hundred pods. */
+/** The same for learned routes, without paths: for all services of a hundred pods. */
 const routesShare = 1 / 6
-/** The records of what ended longer ago have been read when a sample's link is asked for. */
+/** Wait before resolving a sample's link: records of earlier ends have been read by then. */
 const linkDrainMs = 20
-/** So long the end waits for the kernel to let go of TLS libraries. */
+/** Longest wait at the end for the kernel to detach from TLS libraries. */
 const mostLettingGoMs = 3000
-/** Memory for records that wait until they are read, beside the ring: both sides of 10,000 requests with long heads, */
+/** Memory for records waiting to be read, besides the ring: both sides of 10,000 requests with long heads, */
 const backlogBytes = 24 * 2 ** 20
-/** and no more than so much in proportion to the memory of tables, which it is no part of. */
+/** and at most this share of table memory, which does not include it. */
 const backlogShare = 2 / 3
 
-/** Why tracing does not run, or what it cannot do, and the hint. */
+/** Why tracing does not run, or what is missing, and the hint. */
 export interface TracingFault {
   readonly reason: string
   readonly hint: string
@@ -66,36 +66,36 @@ export interface TracingOptions {
   readonly processes: ProcessTable
   readonly log: Logger
   readonly governor?: MemoryGovernor
-  /** Told who asked whom; see `TracerOptions`. */
+  /** Called with caller and callee; see `TracerOptions`. */
   readonly edge?: NonNullable<TracerOptions['edge']>
 }
 
-/** Tracing as it runs. */
+/** The running tracing. */
 export class Tracing {
   readonly capture: Capture
-  /** Undefined: switched off. */
+  /** Undefined if disabled. */
   readonly tls: TlsProbes | undefined
   readonly tracer: Tracer
   readonly red: RedTable
-  /** Connections whose bytes are read here. */
+  /** Connections whose bytes are parsed in user space. */
   readonly streams: Streams
   readonly budget: SpanBudget
-  /** How many protocols are looked for. */
+  /** Number of protocols to detect. */
   readonly protocols: number
-  /** What it does less than it was asked to. */
+  /** Its degradations. */
   readonly limits: readonly TracingLimit[]
   readonly #options: TracingOptions
-  /** The configuration that holds now. */
+  /** The current configuration. */
   #ebpf: Ebpf
   readonly routes: Routes
   readonly #scope: Scope = { name: 'svc/network', version: build().version }
   readonly #timers: NodeJS.Timeout[]
   #localAddresses = new Set<string>()
-  /** Kernel counters as of the last look. */
+  /** Kernel counters at the last reading. */
   #seen: Partial<Record<CaptureCounter, number>> = {}
-  /** Exchanges without a record by reason, less those that the books have. */
+  /** Exchanges without a record by reason, less those already booked. */
   readonly #reasons = { ring_full: 0, over_budget: 0 }
-  /** Exchanges that the kernel only counted and that the books do not have yet. */
+  /** Exchanges that the kernel only counted, not booked yet. */
   #unbooked = 0
   #lettingGo: Promise<void> | undefined
   readonly #metrics: RedExport
