@@ -1,4 +1,4 @@
-// The window that the live page looks at: it keeps what comes by, within its memory.
+// The data behind the live page: keeps recent telemetry in bounded memory.
 
 import type { Config } from '../../config/index.ts'
 import type { Logger } from '../../foundation/lib/logger.ts'
@@ -20,7 +20,7 @@ import { Vitals } from '../../view/window/vitals.ts'
 /** Parts of `self_telemetry.ui.max_memory`. */
 const shares = { spans: 0.45, logs: 0.18, profiles: 0.16, metrics: 0.1, edges: 0.08, vitals: 0.03 } as const
 
-/** More edges than fit here nobody can look at, and adding them up would block. */
+/** More edges would be unreadable, and adding them up would block. */
 const mostEdgeBytes = 8 * 1024 * 1024
 
 /** Memory of one part, in bytes. */
@@ -29,10 +29,10 @@ export function shareOf(config: Config, part: keyof typeof shares): number {
   return part === 'edges' ? Math.min(share, mostEdgeBytes) : share
 }
 
-/** From this pressure on detail is left out. */
+/** Memory pressure from which detail is omitted. */
 const detailPressure = 2
 
-/** What the page looks back at. Each part has its own share of the memory. */
+/** The history for the page. Each part has its own share of the memory. */
 export class LiveWindow {
   spans: SpanWindow
   edges: EdgeWindow
@@ -40,12 +40,12 @@ export class LiveWindow {
   readonly vitals: Vitals
   /** Of all parts. */
   readonly maxBytes: number
-  /** How far it looks back at most, in milliseconds. */
+  /** Longest time to look back, in milliseconds. */
   readonly windowMs: number
   /** Memory of parts that are kept elsewhere. */
   otherBytes: () => number = () => 0
   readonly edge: NonNullable<TracerOptions['edge']>
-  /** Port of the page itself: who looks at it is not what it is about. 0: none yet. */
+  /** Port of the page itself, whose requests are ignored. 0: not open yet. */
   ownPort = 0
   readonly #make: {
     readonly spans: () => SpanWindow
@@ -99,7 +99,7 @@ export class LiveWindow {
     pipeline.watch('profiles', guarded(log, 'profiles', keepProfile))
   }
 
-  /** Memory that is taken now, of all parts. */
+  /** Memory in use, of all parts. */
   get bytes(): number {
     return this.#kept + this.otherBytes()
   }
@@ -108,12 +108,12 @@ export class LiveWindow {
     return this.spans.bytes + this.edges.bytes + this.profiles.bytes + this.vitals.bytes
   }
 
-  /** Nothing is kept while memory is short. */
+  /** Nothing is stored while memory is short. */
   get #isPaused(): boolean {
     return this.#governor.pressure >= detailPressure
   }
 
-  /** Forgets all of one part after the other, the largest first: what it kept is for people to look at. */
+  /** Clears one part after the other, largest first: its data is only for display. */
   #shed(bytes: number): number {
     const before = this.#kept
     const parts = ['spans', 'profiles', 'edges'] as const
@@ -132,7 +132,7 @@ export class LiveWindow {
   }
 }
 
-/** What is shown is less than what is exported: a fault in keeping it ends that, once and for all, and nothing else. */
+/** Display is less important than export: an error here disables the window permanently, and nothing else. */
 export function guarded<Args extends readonly unknown[]>(
   log: Pick<Logger, 'error'>,
   what: string,

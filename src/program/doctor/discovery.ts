@@ -6,7 +6,7 @@ import type { Finding } from '../../kernel/need.ts'
 import { ContainerRuntimes } from '../agent/container-runtimes.ts'
 import { check } from './check.ts'
 
-/** What is found is not kept. */
+/** Discards what is found. */
 const nobody: EntitySink = {
   container: () => undefined,
   containerGone: () => undefined,
@@ -16,7 +16,7 @@ const nobody: EntitySink = {
   cluster: () => undefined,
 }
 const lookMs = 20
-/** What goes with the pods is refused a moment after they are listed. */
+/** Follow-up requests are rejected a moment after the pods are listed. */
 const afterwardsMs = 300
 
 export const containerRuntime = check({
@@ -161,13 +161,13 @@ export const cloudMetadata = check({
   },
 })
 
-/** What is there and does not answer has a hint; what is not there has none. Nothing is known of what hangs. */
+/** An existing but silent source has a hint, an absent one has none. A hanging one is unknown. */
 function finding(reason: string, hint: string, timeoutMs: number): Finding<'absent' | 'silent'> {
   if (reason === '') return { fault: 'silent', detail: `no answer within ${timeoutMs} ms` }
   return { fault: hint === '' ? 'absent' : 'silent', detail: reason }
 }
 
-/** Resolves when a source answers or says why not, or time is up. */
+/** Resolves when a source answers or reports a failure, or the time is up. */
 async function settled(state: () => SourceState, timeoutMs: number): Promise<void> {
   const until = performance.now() + timeoutMs
   for (;;) {

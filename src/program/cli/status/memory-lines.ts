@@ -10,12 +10,12 @@ interface Style {
   readonly pen: Pen
 }
 
-/** Part of all that tables may hold from which on one is named. */
+/** Share of all tables from which a table is listed by name. */
 const namedPart = 1 / 100
 const nameWidth = 40
 const numberWidth = 11
 
-/** Who holds how much memory: a table of tables in 79 columns. What holds little is one line. */
+/** Memory by table, in 79 columns. Small tables share one line. */
 export function memoryLines({ largest, limit }: Tables, { unicode, pen }: Style): string[] {
   const isNamed = ({ bytes, shed }: Tables['largest'][number]) => bytes >= limit * namedPart || shed > 0
   const named = largest.filter(isNamed)
@@ -47,7 +47,7 @@ export function memoryLines({ largest, limit }: Tables, { unicode, pen }: Style)
   ]
 }
 
-/** In one line: the process, what of it lives, and all tables. */
+/** One line: the process, its live heap, and all tables. */
 export function memoryText({ limit, resident, anonymous, heap, tables }: StatusDocument['memory']): string {
   return `${partText(anonymous, limit)} (resident ${sizeText(resident)}), live heap ${partText(heap.live, heap.limit)}, tables ${partText(tables.held, tables.limit)}`
 }
