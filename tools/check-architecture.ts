@@ -1,5 +1,5 @@
-// The architecture: allowed imports, refused texts and words, limits of lines (budgets.json).
-// Prints a line for each fault, `file:line: rule: what`, and exits 1 where there is one.
+// Checks the architecture: allowed imports, refused texts and words, limits of lines (budgets.json). Prints a line for
+// each fault, `file:line: rule: what`, and exits 1 if there is any.
 import { existsSync, readFileSync } from 'node:fs'
 import { builtinModules } from 'node:module'
 import { posix, resolve } from 'node:path'
@@ -8,7 +8,7 @@ import { imports } from './imports.ts'
 import { refusedIn, refusedWords, wordsPage } from './refused-words.ts'
 import { countLines, filesOf, isTest, lineLimit } from './source-lines.ts'
 
-/** The faults of the files below `root` (absolute) that git knows or would add. */
+/** The faults of the files below `root` (absolute) that git tracks or would add. */
 export function checkArchitecture(root: string): string[] {
   const faults: string[] = []
   const json = (name: string) => JSON.parse(readFileSync(resolve(root, name), 'utf8'))
@@ -19,15 +19,16 @@ export function checkArchitecture(root: string): string[] {
     faults.push(`package.json:1: dependencies: ${packages.length}, the limit is ${most}`)
   const files = filesOf(root)
   const words = refusedWords(readFileSync(resolve(root, wordsPage), 'utf8'))
-  // What the area's index.ts lists is a unit; without one, each file that is not in a folder or `_shared.ts`.
+  // The units of an area are listed in its index.ts; without one, each file outside of folders is a unit, except
+  // `_shared.ts`.
   const isUnit = (file: string) => {
     const area = units.exec(file)?.[0]
-    if (area === undefined) return false // above the units, and so shared by them
+    if (area === undefined) return false // above the units, so shared by them
     const path = file.slice(area.length)
     const list = resolve(root, area, 'index.ts')
     return existsSync(list) ? readFileSync(list, 'latin1').includes(`'./${path}'`) : /^[^_/]+$/.test(path)
   }
-  const graph = new Map<string, string[]>() // source file → source files that it imports
+  const graph = new Map<string, string[]>() // source file → imported source files
   for (const file of files) {
     const text = readFileSync(resolve(root, file), 'latin1')
     const report = (index: number, rule: string, what: string) =>
@@ -71,7 +72,7 @@ interface Context {
   report(index: number, rule: string, what: string): void
 }
 
-/** The longest row that has the file; undefined: none has it. */
+/** The longest row that contains the file; undefined if there is none. */
 function areaOf(file: string): string | undefined {
   const path = file.replace(/^src\//, '')
   const areas = path === file ? [] : Object.keys(allow).filter(area => isIn(path, area))
@@ -82,7 +83,7 @@ function isIn(path: string, area: string): boolean {
   return path === area || path.startsWith(`${area}/`)
 }
 
-/** Reports what `file` may not import, and returns the source files that it imports. */
+/** Reports forbidden imports of `file`, and returns the source files that it imports. */
 function checkImports(file: string, text: string, { packages, isUnit, report }: Context): string[] {
   const area = areaOf(file)
   const allowed = area === undefined ? [] : allow[area]!
@@ -113,7 +114,7 @@ function checkImports(file: string, text: string, { packages, isUnit, report }: 
   return targets
 }
 
-/** The same of a file of the page, which is bundled with its packages. */
+/** The same for a file of the page, which is bundled with its packages. */
 function checkPage(file: string, text: string, { packages, report }: Context): string[] {
   const targets: string[] = []
   for (const found of text.matchAll(imports)) {

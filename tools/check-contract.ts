@@ -1,7 +1,7 @@
-// The contract: test/spec says in data what svc promises, and this holds the tree to it. Each key is in the schema and some code
-// reads it, each metric is declared and set in a test, each document has its fields, and each path, status, exit code and message
-// that the reference names is reached by a test (test/spec/reached.json, which the runner of the tests holds them to).
-// Prints a line for each fault and exits 1 where there is one.
+// Checks the contract: test/spec lists as data what svc promises. Each key is in the schema and read by some code, each
+// metric is declared and set in a test, each document has its fields, and each path, status, exit code and message of
+// the reference is reached by a test (test/spec/reached.json, enforced by the test runner). Prints a line for each
+// fault and exits 1 if there is any.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { exitCodes } from '../src/foundation/lib/start-error.ts'
@@ -15,7 +15,7 @@ import { metricFaults } from './contract/metrics.ts'
 import { differences, service } from './contract/spec.ts'
 import { reachedTable } from './testing/reached-table.ts'
 
-/** What the command line and its exit codes lack. */
+/** Missing commands and exit codes. */
 function processFaults(): string[] {
   const names = commands.map(({ name }) => name)
   const flags = new Set([...commands.flatMap(each => each.flags), ...everywhere].map(({ name }) => name))
@@ -29,7 +29,7 @@ function processFaults(): string[] {
   ]
 }
 
-/** What no test reaches, and what the table has in vain. */
+/** Facts that no test reaches, and obsolete entries of the table. */
 function reachFaults(root: string): string[] {
   const table = reachedTable()
   const required = new Set(requiredFacts())
@@ -54,7 +54,7 @@ export function contractFaults(root: string): string[] {
   ]
 }
 
-/** Without those that hold one of these marks; with the marks that no fault holds any more. */
+/** Faults without any of these marks, and the marks that no fault contains any more. */
 export function without(faults: readonly string[], known: Readonly<Record<string, string>>): string[] {
   const marks = Object.keys(known)
   return [

@@ -1,5 +1,5 @@
-// Makes every artefact that is shipped, in build/package. The same commit gives the same bytes ($SOURCE_DATE_EPOCH).
-// --arm64: those for 64-bit ARM, on any machine.
+// Builds every artefact to ship, in build/package. The same commit gives the same bytes ($SOURCE_DATE_EPOCH). --arm64:
+// those for 64-bit ARM, on any machine.
 import { mkdirSync, rmSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { stageArm64 } from './package/arm64.ts'

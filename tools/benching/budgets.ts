@@ -1,4 +1,4 @@
-// The limits of budgets.json: what each is held against, and whether it holds.
+// The limits of budgets.json: what each applies to, and whether it is met.
 import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type Figure, numberText } from '../../bench/lib/figures.ts'
@@ -7,21 +7,21 @@ import { countLines, filesOf, lineLimit } from '../source-lines.ts'
 
 interface Known {
   readonly bound: 'at most' | 'at least'
-  /** A number of the tree below a root; undefined where what it counts is not built. */
+  /** A number of the tree below a root; undefined if what it counts is not built. */
   readonly count?: (root: string) => number | undefined
-  /** Or the figure of a benchmark, whose median it is. */
+  /** Or the name of a benchmark figure, compared by its median. */
   readonly figure?: string
 }
 
-/** A limit beside what was measured. */
+/** A limit and its measurement. */
 export interface Verdict {
-  /** Its keys in budgets.json, with points between them. */
+  /** Its keys in budgets.json, joined by dots. */
   readonly name: string
   readonly bound: 'at most' | 'at least'
   readonly limit: number
   readonly result: 'held' | 'not held' | 'not measured'
   readonly value?: number
-  /** Why it was not measured; '' where it was. */
+  /** Why it was not measured; '' if it was. */
   readonly reason: string
 }
 
@@ -53,7 +53,7 @@ const known: Readonly<Record<string, Known>> = {
   'ui.first_brotli_bytes': { bound: 'at most', count: root => weights(root)?.first },
 }
 
-/** The limits of budgets.json below `root`, by name. Throws where nothing measures one of them. */
+/** The limits of budgets.json below `root`, by name. Throws if nothing measures one of them. */
 export function readLimits(root: string): Map<string, number> {
   const limits = new Map<string, number>()
   const visit = (of: Readonly<Record<string, unknown>>, above: string) => {
@@ -72,7 +72,7 @@ export function readLimits(root: string): Map<string, number> {
   return limits
 }
 
-/** Holds each limit against the tree below `root` and the figures of a run, but not against those of `failed` scripts. */
+/** Compares each limit with the tree below `root` and the figures of a run, except those of `failed` scripts. */
 export function judge(
   limits: ReadonlyMap<string, number>,
   figures: ReadonlyMap<string, Figure>,
@@ -93,7 +93,7 @@ export function judge(
   })
 }
 
-/** `value` with as many digits as it takes to see on which side of `limit` it is. */
+/** `value` with enough digits to tell it from `limit`. */
 function besideLimit(value: number, limit: number): string {
   const side = (of: number) => Math.sign(of - limit)
   for (let digits = 4; digits < 17; digits++) {

@@ -12,7 +12,7 @@ import { failedScripts, figuresOf, readResults, tryResults, writeResults } from 
 import { limitMinutes, runScript } from './script.ts'
 
 const root = process.cwd()
-/** What a run of all scripts may take on two processors. */
+/** Time limit for all scripts on two processors. */
 const mostMinutes = 60
 
 function resultLine({ name, result, reason, wall_ms, left, figures }: ScriptResult): string {
@@ -32,9 +32,9 @@ async function runBenchmarks({ names, results: path, args }: BenchOptions): Prom
   const unknown = scripts.find(file => !all.includes(file))
   if (unknown !== undefined)
     return refuse(`no script bench/${unknown}; there are ${all.map(file => file.slice(0, -3)).join(', ')}`)
-  // These throw where the tree or the file of results has a fault: before the first script, not after an hour.
+  // These throw if the tree or the result file has a fault: before the first script, not after an hour.
   const limits = readLimits(root)
-  // A script with options may measure longer.
+  // With options, a script may measure longer.
   const factor = args.length > 0 ? 10 : 1
   const planned = scripts.map(file => [`bench/${file}`, factor * limitMinutes(`bench/${file}`)] as const)
   tryResults(path)

@@ -1,5 +1,5 @@
-// Documents of the management API: each field that is promised stands in the shape by which they are answered, has its type and
-// is always there; the paths, their statuses and the codes of errors are those that are promised.
+// Documents of the management API: each promised field is in the shape of its document, with its type and never absent;
+// paths, statuses and error codes are as promised.
 import { codes } from '../../src/view/api/answer.ts'
 import type { Operation } from '../../src/view/api/operation.ts'
 import { namedShapes, refer } from '../../src/view/api/schema.ts'
@@ -51,7 +51,7 @@ function namedShape(shapes: ReadonlyMap<string, Json>, name: string): Json {
   return shape
 }
 
-/** Adds what a shape lacks of a field. */
+/** Adds the differences between a field and a shape. */
 function compare(
   field: Field,
   given: Json,
@@ -90,7 +90,7 @@ function typesOf({ type, enum: words, const: word }: Json): string {
   return [type].flat().sort().join(' ')
 }
 
-/** What a shape may say of it. */
+/** Types that a shape may have for it. */
 function typesOfField(field: string): readonly string[] {
   const types: Readonly<Record<string, readonly string[]>> = {
     boolean: ['boolean'],

@@ -26,7 +26,7 @@ export interface RunOptions {
   readonly patterns: readonly string[]
 }
 
-/** Ends the process where somebody asks for help, and with status 2 where an argument is wrong. */
+/** Ends the process on a request for help, and with status 2 if an argument is invalid. */
 export function readOptions(): RunOptions {
   try {
     const { values, positionals } = parseArgs({
@@ -64,7 +64,7 @@ export function readOptions(): RunOptions {
       anew: values.anew,
       coverage: values.coverage,
       atOnce,
-      // An hour of a full window is the longest of a soak.
+      // The longest test of a soak takes an hour.
       limitMs: 1000 * whole('limit', values.limit ?? (values.soak ? '7200' : '480')),
       patterns: values['test-name-pattern'],
     }

@@ -14,7 +14,7 @@ import { type Family, FamilyFilter, type Fit, firstOf, type Section } from './me
 import { Metric, valueText } from './metrics/metric.tsx'
 
 const againMs = 10_000
-/** Rows at once; there may be thousands. */
+/** Maximum number of rows; there may be thousands. */
 const mostRows = 300
 
 export default function MetricsPage() {
@@ -48,7 +48,7 @@ export default function MetricsPage() {
   )
 }
 
-/** Changes every few seconds while the page is visible. */
+/** Changes every few seconds while the page is visible, to trigger an update. */
 function useAgain(): number {
   const again = useSignal(0)
   useEffect(() => {
@@ -129,7 +129,7 @@ function count(fits: readonly Fit[]): number {
   return fits.reduce((sum, { families }) => sum + families.length, 0)
 }
 
-/** Collectors to choose from: a list, or in a narrow window a field. */
+/** Menu of collectors: a list, or a field in a narrow window. */
 function Sections({
   fits,
   all,
@@ -210,7 +210,7 @@ function Families({ fit: { section, families } }: { readonly fit: Fit }) {
   )
 }
 
-/** Why there is nothing of some. */
+/** Why some collectors have no data. */
 function Silent({ sections, isOpen }: { readonly sections: readonly Section[]; readonly isOpen: boolean }) {
   return (
     <details class="card" open={isOpen}>

@@ -1,4 +1,4 @@
-// How many records there were when, by level, the gravest on top.
+// Number of records over time, by level, most severe on top.
 
 import { useSignal } from '@preact/signals'
 import { announce } from '../../lib/announce.ts'
@@ -51,7 +51,7 @@ export function HistogramFigure({ histogram }: { readonly histogram: Histogram }
         preserveAspectRatio="none"
         height={heightPx}
         role="img"
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: its cursor is moved by keys
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: keys move its cursor
         tabIndex={0}
         aria-label="Log records by time and level. Arrow keys move the cursor."
         onKeyDown={move}

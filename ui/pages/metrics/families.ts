@@ -14,7 +14,7 @@ export interface Fit {
 /** Finds metrics by words, all of which must be in the name, help, unit or collector. */
 export class FamilyFilter {
   readonly sections: readonly Section[]
-  /** Searched text by section and family. */
+  /** Searched text, by section and family. */
   readonly #texts: readonly (readonly string[])[]
 
   constructor(sections: readonly Section[]) {
@@ -39,7 +39,7 @@ export class FamilyFilter {
   }
 }
 
-/** The first `most` metrics of the sections, with the sections that they are in. */
+/** The first `most` metrics, with their sections. */
 export function firstOf(fits: readonly Fit[], most: number): readonly Fit[] {
   let room = most
   return fits.map(({ section, families }) => {

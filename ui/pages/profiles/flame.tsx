@@ -30,13 +30,13 @@ export interface FlameProps {
   readonly title: string
   /** Factor for the profile to compare with, so that both cover the same time. */
   readonly baseFactor: number
-  /** Of a file that is downloaded. */
+  /** Name of the downloaded file. */
   readonly fileName: string
   /** Path that records a new profile. */
   readonly recording: string
 }
 
-/** The flame graph with its table, of a document. */
+/** The flame graph of a document, with its table. */
 export function Flame(props: FlameProps) {
   const reading = useDocument<FlameDocument>(props.url)
   return (
@@ -203,7 +203,7 @@ function Stacks({ flame, title, baseFactor, fileName, recording }: FlameProps & 
   )
 }
 
-/** The frame below the pointer, or else the chosen one. */
+/** The frame under the pointer, otherwise the selected one. */
 function Details({
   tree,
   zoom,
@@ -246,7 +246,7 @@ function Details({
   )
 }
 
-/** The roles of shades, as `paint.ts` mixes them. */
+/** Legend of the shades, as mixed by `paint.ts`. */
 function Legend({
   shades,
   changes,
@@ -299,7 +299,7 @@ function Missing({ flame }: { readonly flame: FlameDocument }) {
   )
 }
 
-/** Larger node limit, on request. */
+/** Node limit for the full graph, on request. */
 export const allNodes = 200_000
 
 function Cut({

@@ -12,14 +12,14 @@ export interface TimelineProps {
   readonly chosen: Chosen
   /** The intervals to compare with. */
   readonly before: Chosen | undefined
-  /** Undefined: the last ones. `done`: the choice is made, and not under way. */
+  /** Undefined: the latest ones. `done`: the selection is complete, not in progress. */
   readonly onChoose: (chosen: Chosen | undefined, done: boolean) => void
 }
 
 const width = 1000
 const height = 56
 
-/** A bar for each interval. Dragging over them or the arrow keys choose. */
+/** A bar for each interval. Dragging or the arrow keys select a range. */
 export function Timeline({ title, line, chosen, before, onChoose }: TimelineProps) {
   const dragged = useSignal<Chosen | undefined>(undefined)
   const anchor = useSignal(-1)
@@ -64,7 +64,7 @@ export function Timeline({ title, line, chosen, before, onChoose }: TimelineProp
     >
       <div
         class="timeline"
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: keys choose in it
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: keys select in it
         tabIndex={0}
         role="application"
         aria-roledescription="timeline"

@@ -25,7 +25,7 @@ export function WaterfallRows({ drawn, chosen, onChoose }: RowsProps) {
   const { tree, trace, path, gaps } = drawn
   const box = useRef<HTMLDivElement>(null)
   const id = useId()
-  /** By id: a span that arrives later moves those behind it. */
+  /** By ID: a span that arrives later moves those after it. */
   const closedIds = useSignal<ReadonlySet<string>>(new Set())
   const top = useSignal(0)
   const heightPx = useSignal(600)
