@@ -65,9 +65,7 @@ export interface NamedPath {
   readonly first: boolean
 }
 
-/**
- * Possible paths in a text: in strings, in joined arguments (`join(root, 'docs', 'ui.md')`) and before and after `${}`.
- */
+/** Possible paths in a text: in strings, in joined strings (`join(root, 'docs', 'ui.md')`) and around `${}`. */
 export function namedPaths(text: string): Iterable<NamedPath> {
   const code = text.replace(/^[ \t]*(?:\/\/|\/?\*).*$/gm, '')
   const joined = code.replace(/(['"`])\s*,\s*['"`]/g, '/')
@@ -124,10 +122,7 @@ export class KnownPaths {
     return places(path, from).filter(place => this.#files.has(place))
   }
 
-  /**
-   * Possible meanings of a path in `from`: that file, or all files whose path or folder ends with it, and everything in
-   * a folder.
-   */
+  /** Meanings of a path in `from`: that file, or all whose path or folder ends with it, and a folder's content. */
   named({ path, relative, first }: NamedPath, from: string): string[] {
     const exact = this.exact(relative, from)
     if (exact.length > 0) return exact

@@ -34,6 +34,7 @@ function deviation({ samples, median: middle }: Figure): number {
 
 /**
  * Largest difference between the medians of two measurements of the same that counts as noise. The larger of
+ *
  * - 5 % of the larger median: another layout of code or memory makes as much. 10 % if either has fewer than five samples.
  * - four standard errors of the difference of the medians, each of them 1.2533 × 1.4826 × MAD / √n (normal samples; the
  *   MAD ignores single outliers). Of medians of five equal distributions 2 % differ by more. With fewer than five samples

@@ -1,11 +1,13 @@
 // What a test file owns while it runs: declared in the file, derived from the helpers it imports, and checked here. A
 // line `// owns: WHAT[, WHAT]` among the first ten of a test file or of a helper:
+//
 //   host         everything in the kernel, cgroups, mounts, settings of the host: one such file at a time
 //   ports        programs in the kernel, and the ports that the runner assigns (freePort): its agents look at no
 //                others. Any number of such files at a time, and none that owns the host
 //   load         it keeps processors busy: one such file at a time, whatever else it owns
 //   processor    it measures time, load, or memory that other programs change: nothing runs beside it
 //   process      a process of its own: it measures the heap, or changes global state of a process
+//
 // Without the line a file owns nothing, loads no programs into the kernel, and shares a process with others. A file that
 // imports a helper with such a line owns the same, and must declare it.
 import type { ImportGraph } from '../imports.ts'

@@ -2,6 +2,7 @@
 // helpers and tools also depend on every file and folder named in their text, because they start programs, bundle sources
 // and read pages by path. A test or helper that reads files without naming them declares it in a line among its first ten,
 // and every change selects it:
+//
 //   // reads: the tree
 import { posix } from 'node:path'
 import { programs } from '../bundle-options.ts'

@@ -157,6 +157,7 @@ export class Outlets {
   /**
    * Creates what differs; senders with equal settings are kept, with their connections. Undefined if nothing differs.
    * Does not connect. Throws if a destination cannot be created, and then changes nothing.
+   *
    * @param changed keys that differ; for keys of TLS files, perhaps only in content
    */
   prepare(config: Config, changed: ReadonlySet<string>): Change | undefined {

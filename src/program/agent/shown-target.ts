@@ -1,6 +1,6 @@
 import type { Target } from '../../signals/metrics/scraping/target.ts'
 
-/** Placeholder of a secret, as in the displayed configuration. */
+/** Replaces a secret, as in the displayed configuration. */
 const hidden = '[REDACTED]'
 const paramPrefix = '__param_'
 

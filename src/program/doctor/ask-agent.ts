@@ -39,6 +39,7 @@ const mostOutcomes = 1000
 /**
  * Queries the agent of this host, found like in `svc status`. Never rejects, and takes 25 s at most. Ignores processes
  * of other users: the paths and addresses of a configuration are opened by the user who runs this.
+ *
  * @param isWhole false queries only the status
  */
 export async function askAgent(
