@@ -1,4 +1,5 @@
 // Updates the figures of pages from bench/measured.json: the text between marks comes from that file only.
+//
 //     <!--=NAME .2-->3.45<!--/-->            a figure with two decimals
 //     <!--=NAME NAME .0-->131 to 145<!--/--> the least and the largest of several; * in a name is any one part of it
 //     <!--=table footprint-->…<!--/-->       a table; `when NAME` is when and on what machine a script was run
