@@ -348,7 +348,7 @@ test('paths of one machine and hosts of registries are refused in every file', (
   )
   withTree({}, root => {
     writeFileSync(join(root, 'notes.txt'), `\n${root}/src`)
-    assert.deepEqual(checkArchitecture(root), [`notes.txt:2: paths: "${root}/": a path of one machine`])
+    assert.deepEqual(checkArchitecture(root), [`notes.txt:2: paths: "${root}/": a machine-specific path`])
   })
 })
 

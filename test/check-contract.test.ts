@@ -99,7 +99,7 @@ test('a fault that another change fixes waits for it, and not longer', () => {
   assert.deepEqual(without(faults, { 'exit 5': 'item 7' }), [faults[1]])
   const stale = without(faults, { 'exit 3': 'item 6' })
   assert.equal(stale.length, 3)
-  assert.match(stale[2]!, /^exit 3: is no fault any more/)
+  assert.match(stale[2]!, /^exit 3: is not a fault any more/)
 })
 
 /** What a document lacks of what is promised, by path. */

@@ -236,7 +236,7 @@ test('a file without tests fails, what is skipped is listed, and a name that no 
   assert.match(suite.out, /- all: skipped/)
   assert.match(pattern.out, /no test has such a name/)
   assert.match(hidden.out, /a\.test\.ts: has an "only"/)
-  assert.match(typo.out, /a\.test\.ts: "\/\/ owns host" is no "owns" line/)
+  assert.match(typo.out, /a\.test\.ts: "\/\/ owns host" is not an "owns" line/)
   assert.deepEqual([none.code, suite.code, pattern.code, hidden.code, typo.code], [1, 0, 2, 2, 2])
 })
 

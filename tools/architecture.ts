@@ -105,7 +105,7 @@ export const units =
 /** Modules that source files (not tests) may not import. */
 export const bans: readonly [where: RegExp, module: RegExp, why: string][] = [
   [/^src\/(signals\/traces\/protocols|foundation\/model)\//, /^node:/, 'this area is pure'],
-  [/^src\/pipeline\/processors\//, /^node:(net|http|fs)/, 'a processor reaches nothing outside'],
+  [/^src\/pipeline\/processors\//, /^node:(net|http|fs)/, 'a processor has no access to the outside'],
   [/^src\/(?!kernel\/child\.ts$)/, /^node:child_process$/, 'only src/kernel/child.ts spawns'],
 ]
 
@@ -127,10 +127,15 @@ export const texts: readonly [where: RegExp, text: RegExp, rule: string, why: st
     caches,
     /(?<!\b(?:small|counted)\(\s*)\bnew (?:BoundedMap|Interner)\b/,
     'memory',
-    'have its bytes counted: put small(…) or counted(…) around it (src/foundation/lib/small-tables.ts)',
+    'count its bytes: wrap it in small(…) or counted(…) (src/foundation/lib/small-tables.ts)',
   ],
-  [/./, /(?<![\w.*-])\/(work|Users)\/\w+/, 'paths', 'a path of one machine'],
-  [/./, /\b(registry\.(npmjs|yarnpkg)|deb\.debian)\.\w+/, 'hosts', "which one is the machine's choice"],
+  [/./, /(?<![\w.*-])\/(work|Users)\/\w+/, 'paths', 'a machine-specific path'],
+  [
+    /./,
+    /\b(registry\.(npmjs|yarnpkg)|deb\.debian)\.\w+/,
+    'hosts',
+    'registries and mirrors are configured on the machine',
+  ],
 ]
 
 /** Entry points from which everything else must be reachable, including the exports of the package. */

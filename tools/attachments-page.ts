@@ -128,6 +128,7 @@ function section(object: string, programs: readonly Attachment[]): string {
 
 function kindOf(section: string): string {
   const kind = kinds.find(([prefix]) => section.startsWith(prefix))
-  if (kind === undefined) throw new Error(`what is ${section}? say it in tools/attachments-page.ts`)
+  if (kind === undefined)
+    throw new Error(`no description of ${section}: add one in tools/attachments-page.ts`)
   return kind[1]
 }

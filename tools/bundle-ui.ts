@@ -51,10 +51,10 @@ const page = readFileSync('ui/index.html', 'utf8')
 put('index.html', Buffer.from(page))
 
 const { first, all } = pageWeights(to)
-console.error(`setup: the page: ${first} bytes to begin with, ${all} in all (brotli)`)
+console.error(`setup: the page: ${first} bytes before any page, ${all} in all (brotli)`)
 if (all > ui.brotli_bytes || first > ui.first_brotli_bytes) {
   console.error(
-    `setup: error: the page may weigh ${ui.first_brotli_bytes} and ${ui.brotli_bytes} bytes (budgets.json)`,
+    `setup: error: the limits of the page are ${ui.first_brotli_bytes} and ${ui.brotli_bytes} bytes (budgets.json)`,
   )
   process.exitCode = 1
 }

@@ -39,7 +39,7 @@ export function checkArchitecture(root: string): string[] {
     }
     for (const { index, what } of refusedIn(file, text, words)) report(index, 'english', what)
     const own = text.indexOf(`${root}/`)
-    if (own >= 0) report(own, 'paths', `"${root}/": a path of one machine`)
+    if (own >= 0) report(own, 'paths', `"${root}/": a machine-specific path`)
     const limit = limits[lineLimit(file) ?? '']
     if (countLines(text) > limit)
       report(0, 'lines', `${countLines(text)}, the limit is ${limit}: split it by subject`)
@@ -60,7 +60,7 @@ export function checkArchitecture(root: string): string[] {
   for (const entry of [...entries, ...(JSON.stringify(exports).match(/src\/[^"]+/g) ?? [])]) visit(entry, [])
   for (const file of graph.keys()) {
     if (!reached.has(file))
-      faults.push(`${file}:1: reach: nothing leads here from src/main.ts or the package's exports`)
+      faults.push(`${file}:1: reach: not reachable from src/main.ts or the package's exports`)
     visit(file, [])
   }
   return faults
@@ -87,7 +87,7 @@ function isIn(path: string, area: string): boolean {
 function checkImports(file: string, text: string, { packages, isUnit, report }: Context): string[] {
   const area = areaOf(file)
   const allowed = area === undefined ? [] : allow[area]!
-  if (area === undefined) report(0, 'areas', 'no row of the table in tools/architecture.ts has it')
+  if (area === undefined) report(0, 'areas', 'in no row of the table in tools/architecture.ts')
   const targets: string[] = []
   for (const found of text.matchAll(imports)) {
     const specifier = (found[1] ?? found[2] ?? found[3])!
@@ -106,10 +106,7 @@ function checkImports(file: string, text: string, { packages, isUnit, report }: 
     else if (area !== undefined && to !== area && !allowed.some(each => isIn(to, each)))
       refuse('layers', `${area} may import ${[area, ...allowed].join(', ')}`)
     else if (to === area && units.test(file) && isUnit(target) && file !== `${units.exec(file)![0]}index.ts`)
-      refuse(
-        'units',
-        'a unit is imported by the list of its area alone: share through a file that is no unit',
-      )
+      refuse('units', 'only the list of its area imports a unit: share code in a file that is not a unit')
   }
   return targets
 }
@@ -130,7 +127,7 @@ function checkPage(file: string, text: string, { packages, report }: Context): s
       report(
         found.index,
         'layers',
-        `"${specifier}": the page shares documents.ts and pages.ts with src, no more`,
+        `"${specifier}": the page may import only documents.ts and pages.ts from src`,
       )
   }
   return targets

@@ -23,8 +23,10 @@ function processFaults(): string[] {
   return [
     ...service.commands
       .filter(name => !names.includes(name))
-      .map(name => `svc ${name}: promised, and no command`),
-    ...service.flags.filter(name => !flags.has(name)).map(name => `--${name}: promised, and no flag`),
+      .map(name => `svc ${name}: promised, but there is no such command`),
+    ...service.flags
+      .filter(name => !flags.has(name))
+      .map(name => `--${name}: promised, but there is no such flag`),
     ...(codes === Object.keys(service.exit_codes).join() ? [] : [`exit codes are ${codes}`]),
   ]
 }
@@ -36,8 +38,8 @@ function reachFaults(root: string): string[] {
   return [
     ...[...required].filter(fact => table[fact] === undefined).map(fact => `${fact}: no test reaches it`),
     ...Object.entries(table).flatMap(([fact, file]) => {
-      if (!required.has(fact)) return [`${fact}: in test/spec/reached.json, and nobody asks for it`]
-      return existsSync(join(root, file)) ? [] : [`${fact}: ${file} is to reach it, and is not there`]
+      if (!required.has(fact)) return [`${fact}: in test/spec/reached.json, but not required`]
+      return existsSync(join(root, file)) ? [] : [`${fact}: ${file} should reach it, but does not exist`]
     }),
   ]
 }
@@ -61,7 +63,7 @@ export function without(faults: readonly string[], known: Readonly<Record<string
     ...faults.filter(fault => !marks.some(mark => fault.includes(mark))),
     ...marks
       .filter(mark => !faults.some(fault => fault.includes(mark)))
-      .map(mark => `${mark}: is no fault any more: delete it in test/spec/differences.yaml`),
+      .map(mark => `${mark}: is not a fault any more: delete it from test/spec/differences.yaml`),
   ]
 }
 

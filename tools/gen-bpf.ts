@@ -100,7 +100,7 @@ function checkOldBuild(file: string): void {
   })
   for (const [name, place] of newer!)
     if (older!.get(name) !== place && !ownMaps.has(name))
-      throw new Error(`'${name}' is laid out otherwise in ${from}/old/${file}`)
+      throw new Error(`'${name}' has another layout in ${from}/old/${file}`)
 }
 
 function fail(message: string): never {

@@ -75,12 +75,12 @@ function tableOf(name: string, measured: Measured): string {
   const of = (figure: string) => figuresOf(figure, measured)[0]!
   if (name === 'footprint') return footprintTable(of)
   if (name === 'scale') return scaleTable(of)
-  throw new Error(`there is no table ${name}`)
+  throw new Error(`no such table: ${name}`)
 }
 
 function scriptOf(name: string, measured: Measured): MeasuredScript {
   const script = Object.hasOwn(measured, name) ? measured[name] : undefined
-  if (script === undefined) throw new Error(`${measuredFile} has nothing of ${name}`)
+  if (script === undefined) throw new Error(`${measuredFile} has no script ${name}`)
   return script
 }
 

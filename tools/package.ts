@@ -23,7 +23,7 @@ const staged = process.argv.includes('--arm64')
 const effort = 'best'
 const artefacts = writePackages(staged, directory, effort)
 if (isThere('rpmbuild')) artefacts.push(writeRpmPackage({ ...staged, directory, effort }))
-else say('no .rpm: rpmbuild is not there (Debian package rpm)')
+else say('no .rpm: rpmbuild not found (Debian package rpm)')
 artefacts.push(writeImage({ ...staged, directory, effort }))
 artefacts.push(writeChecksums(directory, artefacts))
 for (const line of sizesText(staged)) say(line)

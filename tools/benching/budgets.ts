@@ -60,10 +60,10 @@ export function readLimits(root: string): Map<string, number> {
     for (const [key, value] of Object.entries(of)) {
       const name = `${above}${key}`
       if (typeof value === 'object' && value !== null) visit(value as Record<string, unknown>, `${name}.`)
-      else if (typeof value !== 'number') throw new Error(`budgets.json: ${name} is no number`)
+      else if (typeof value !== 'number') throw new Error(`budgets.json: ${name} is not a number`)
       else if (!Object.hasOwn(known, name))
         throw new Error(
-          `budgets.json: nothing measures ${name}: add to tools/benching/budgets.ts what it is held against`,
+          `budgets.json: nothing measures ${name}: add its measurement to tools/benching/budgets.ts`,
         )
       else limits.set(name, value)
     }
@@ -88,8 +88,8 @@ export function judge(
       const reason = failed.has(script) ? `${script} failed` : `needs ${figure || 'the built page'}`
       return { name, bound, limit, result: 'not measured', reason }
     }
-    const holds = bound === 'at most' ? value <= limit : value >= limit
-    return { name, bound, limit, result: holds ? 'held' : 'not held', value, reason: '' }
+    const isMet = bound === 'at most' ? value <= limit : value >= limit
+    return { name, bound, limit, result: isMet ? 'held' : 'not held', value, reason: '' }
   })
 }
 

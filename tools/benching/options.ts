@@ -5,12 +5,12 @@ import { parseArgs } from 'node:util'
 const usage = `usage: tools/bench [--results FILE] [NAME...] [-- OPTION...]
        tools/bench --compare OLD NEW
        tools/bench --record [FILE]
-  NAME...            these scripts of bench/; without them all
-  --results FILE     where figures are written, in a folder that exists; default: build/bench/results.json
-  -- OPTION...       given to each script, such as -- --part idle
-  --compare OLD NEW  prints what changed between two files of results beyond noise
-  --record [FILE]    takes the figures of its scripts that passed into bench/measured.json; the pages have theirs from
-                     there: bash tools/generate`
+  NAME...            scripts of bench/; default: all
+  --results FILE     output file, in an existing folder; default: build/bench/results.json
+  -- OPTION...       options for each script, such as -- --part idle
+  --compare OLD NEW  prints changes between two result files beyond noise
+  --record [FILE]    records the figures of passed scripts in bench/measured.json, the source of the figures on
+                     pages: bash tools/generate`
 
 /**
  * Working directory of tools/bench's caller: the tool changes to the root of the tree, and files are relative to the

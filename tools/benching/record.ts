@@ -18,7 +18,7 @@ export function recorded(before: Measured, results: Results): Measured {
     const missing = Object.keys(before[name]?.figures ?? {}).find(figure => !measured.has(figure))
     if (missing !== undefined)
       throw new Error(
-        `cannot record ${name}: the run has no ${missing}: run the script whole, or delete the figure from ${measuredFile} and its pages`,
+        `cannot record ${name}: the run has no ${missing}: run the whole script, or delete the figure from ${measuredFile} and its pages`,
       )
     now[name] = {
       on: began.slice(0, 10),

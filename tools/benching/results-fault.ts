@@ -3,9 +3,9 @@
 /** Returns the error of the value at `path`; '' if it is valid. */
 type Check = (value: unknown, path: string) => string
 
-function kind(what: string, holds: (value: unknown) => boolean): Check {
+function kind(what: string, isValid: (value: unknown) => boolean): Check {
   return (value, path) => {
-    if (holds(value)) return ''
+    if (isValid(value)) return ''
     return value === undefined ? `${path} is missing` : `${path || 'it'} is not ${what}`
   }
 }

@@ -64,8 +64,7 @@ export function tryResults(path: string): void {
   try {
     if (path === defaultResults)
       for (const each of [dirname(folder), folder]) if (!existsSync(each)) mkdirSync(each)
-    if (statSync(path, { throwIfNoEntry: false })?.isFile() === false)
-      throw new Error('it is no regular file')
+    if (statSync(path, { throwIfNoEntry: false })?.isFile() === false) throw new Error('not a regular file')
     writeFileSync(`${path}.next`, '')
     rmSync(`${path}.next`)
   } catch (cause) {
@@ -89,7 +88,7 @@ export function readResults(path: string): Results {
     const results: unknown = JSON.parse(readFileSync(path, 'utf8'))
     const fault = resultsFault(results)
     if (fault === '') return results as Results
-    cause = new Error(`it holds no results of benchmarks: ${fault}`)
+    cause = new Error(`not a benchmark result: ${fault}`)
   } catch (error) {
     cause = error
   }

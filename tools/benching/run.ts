@@ -19,10 +19,10 @@ function resultLine({ name, result, reason, wall_ms, left, figures }: ScriptResu
   const sign = { passed: '✔', failed: '✖', skipped: '-' }[result]
   const what = result === 'passed' ? `${figures.length} figures` : `${result}: ${reason}`
   const doubtful =
-    result === 'failed' && figures.length > 0 ? `; figures of it, marked: ${figures.length}` : ''
+    result === 'failed' && figures.length > 0 ? `; its figures are marked: ${figures.length}` : ''
   return [
     `${sign} ${name} (${clock(wall_ms)}): ${what}${doubtful}`,
-    ...left.map(line => `  left, and ended: ${line}`),
+    ...left.map(line => `  leftover process, killed: ${line}`),
   ].join('\n')
 }
 
@@ -72,7 +72,7 @@ async function runBenchmarks({ names, results: path, args }: BenchOptions): Prom
   console.log('\n== budgets.json')
   for (const verdict of results.budgets) console.log(verdictText(verdict))
   const failed = [...failedScripts(results)]
-  const long = results.wall_ms > mostMinutes * 60_000 ? `, longer than the ${mostMinutes}:00 it may take` : ''
+  const long = results.wall_ms > mostMinutes * 60_000 ? `, over the limit of ${mostMinutes}:00` : ''
   console.log(`\n${done.length} of ${planned.length} scripts in ${clock(results.wall_ms)}${long}`)
   console.log(`results: ${callerPath(path)}`)
   if (failed.length > 0) console.log(`failed: ${failed.join(', ')}`)

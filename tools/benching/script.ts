@@ -31,7 +31,7 @@ export function limitMinutes(file: string): number {
   const lines = readFileSync(file, 'utf8').split('\n', 20).join('\n')
   const found = /^(?:\/\/| \*) at most: ([\d.]+) min$/m.exec(lines)
   if (found) return Number(found[1])
-  throw new Error(`${file} has no limit of time: add a line "at most: N min" to its first comment`)
+  throw new Error(`${file} has no time limit: add a line "at most: N min" to its first comment`)
 }
 
 /** Throws if the line is neither a figure nor a reason to skip. */
@@ -46,7 +46,7 @@ function parseLine(text: string): FiguresLine {
   if (fault === '') return line as Figure
   const { skipped } = (line ?? {}) as { skipped?: unknown }
   if (typeof skipped === 'string' && skipped !== '') return { skipped }
-  throw new Error(`reports a line that is no figure: ${fault}: ${text.slice(0, 80)}`)
+  throw new Error(`reports a line that is not a figure: ${fault}: ${text.slice(0, 80)}`)
 }
 
 /**
@@ -68,7 +68,7 @@ function readFigures(name: string, path: string): { figures: Figure[]; skipped: 
     } catch (error) {
       fault ||= (error as Error).message
     }
-  if (figures.size === 0 && skipped === '') fault ||= 'reports no figure, and no reason to skip'
+  if (figures.size === 0 && skipped === '') fault ||= 'reports neither a figure nor a reason to skip'
   return { figures: [...figures.values()], skipped, fault }
 }
 

@@ -15,7 +15,7 @@ export function documentFaults(): string[] {
   for (const [where, statuses] of Object.entries(service.paths)) {
     const operation = operations.get(where)
     if (operation === undefined) {
-      faults.push(`${where}: promised, and not served`)
+      faults.push(`${where}: promised, but not served`)
       continue
     }
     for (const [status, document] of Object.entries(statuses)) {
@@ -68,17 +68,17 @@ function compare(
   }
   if (typeof field === 'string') {
     const types = typesOf(shape)
-    if (!typesOfField(field).includes(types)) faults.push(`${at}: promised as ${field}, and is ${types}`)
+    if (!typesOfField(field).includes(types)) faults.push(`${at}: promised as ${field}, but is ${types}`)
     return
   }
   if (shape.type !== 'object') faults.push(`${at}: promised as an object`)
   const properties = (shape.properties ?? {}) as Readonly<Record<string, Json>>
   for (const [name, below] of Object.entries(field as Readonly<Record<string, Field>>)) {
     const own = properties[name]
-    if (own === undefined) faults.push(`${at}.${name}: promised, and not in the shape`)
+    if (own === undefined) faults.push(`${at}.${name}: promised, but not in the shape`)
     else {
       if (!(shape.required as string[] | undefined)?.includes(name))
-        faults.push(`${at}.${name}: promised, and not always there`)
+        faults.push(`${at}.${name}: promised, but may be absent`)
       compare(below, own, `${at}.${name}`, shapes, faults)
     }
   }

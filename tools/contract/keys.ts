@@ -22,7 +22,7 @@ export function keyFaults(): string[] {
       continue
     }
     if (leaf === undefined) {
-      faults.push(`${path}: promised, and not in the schema`)
+      faults.push(`${path}: promised, but not in the schema`)
       continue
     }
     const own = typeOf(leaf.kind.json)
@@ -42,7 +42,7 @@ export function keyFaults(): string[] {
   }
   for (const path of [...Object.keys(defaults), ...Object.keys(later)])
     if (![...keys.keys()].some(key => `${key}.`.startsWith(`${path}.`)))
-      faults.push(`${path}: in differences.yaml, and no promised key`)
+      faults.push(`${path}: in differences.yaml, but not a promised key`)
   return faults
 }
 

@@ -33,9 +33,9 @@ export function metricFaults(root: string): string[] {
 
 function compare(name: string, how: string, declared: Declared | undefined, faults: string[]): void {
   const [type, ...labels] = how.split(' ')
-  if (declared === undefined) faults.push(`${name}: promised, and not declared`)
+  if (declared === undefined) faults.push(`${name}: promised, but not declared`)
   else if (declared.type !== type || declared.labels.toSorted().join() !== labels.toSorted().join())
-    faults.push(`${name}: promised as ${how}, and is ${[declared.type, ...declared.labels].join(' ')}`)
+    faults.push(`${name}: promised as ${how}, but is ${[declared.type, ...declared.labels].join(' ')}`)
 }
 
 /** Quoted texts in tests that receive exports, and in their helpers. */

@@ -83,6 +83,6 @@ function unpackedPackage(name: string, from: string): { package: string; version
   const file = changes.find(each => existsSync(each))
   const version = file && /^\S+ \(([^)]+)\)/.exec(gunzipSync(readFileSync(file)).toString())?.[1]
   if (folder === undefined || version === undefined)
-    throw new Error(`cannot determine the version of ${name}: ${documents} has nothing of its package`)
+    throw new Error(`cannot determine the version of ${name}: ${documents} does not list its package`)
   return { package: folder, version }
 }

@@ -24,7 +24,8 @@ export function readOwns(text: string): Owns {
   const owns = new Set<Word>()
   if (lines[0] !== undefined) {
     const said = /^\/\/ owns: (.+)$/.exec(lines[0])?.[1]
-    if (said === undefined) throw new Error(`"${lines[0]}" is no "owns" line: write "// owns: WHAT[, WHAT]"`)
+    if (said === undefined)
+      throw new Error(`"${lines[0]}" is not an "owns" line: write "// owns: WHAT[, WHAT]"`)
     for (const text of said.split(/, */)) {
       const word = words.find(each => each === text)
       if (word === undefined) throw new Error(`"owns: ${text}": unknown word: use ${words.join(', ')}`)

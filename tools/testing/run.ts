@@ -36,7 +36,7 @@ function testsAt(path: string, all: readonly string[]): readonly string[] {
   if (!existsSync(path)) throw new Error(`${file}: no such file`)
   if (file.endsWith('.test.ts')) return [file]
   const below = all.filter(each => each.startsWith(`${file}/`))
-  if (below.length === 0) throw new Error(`${file}: no test file: its name ends in .test.ts`)
+  if (below.length === 0) throw new Error(`${file}: not a test file (*.test.ts)`)
   return below
 }
 

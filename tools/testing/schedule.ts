@@ -30,8 +30,8 @@ export async function schedule(
     if (files.length > 0) waiting.unshift({ ...group, files })
   }
   while (underWay.size > 0 || (waiting.length > 0 && !stop.aborted)) {
-    const fits = (group: Group) => [...underWay.keys()].every(other => together(group.owns, other.owns))
-    const at = underWay.size < atOnce && !stop.aborted ? waiting.findIndex(fits) : -1
+    const canStart = (group: Group) => [...underWay.keys()].every(other => together(group.owns, other.owns))
+    const at = underWay.size < atOnce && !stop.aborted ? waiting.findIndex(canStart) : -1
     if (at >= 0) {
       const [group] = waiting.splice(at, 1)
       underWay.set(group!, run(group!))

@@ -60,7 +60,7 @@ export function touched(tests: readonly string[], changed: readonly string[], gr
 export function treeFaults(test: string, graph: ImportGraph): string[] {
   if (saysTree(graph.text(test))) return []
   return readers(test, graph).map(
-    file => `${test}: reads the tree in ${file} and does not say so: add "// reads: the tree"`,
+    file => `${test}: reads the tree in ${file} without declaring it: add "// reads: the tree"`,
   )
 }
 

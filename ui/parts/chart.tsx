@@ -86,7 +86,7 @@ function Plot(props: ChartProps) {
     event.preventDefault()
     const at = Math.max(0, Math.min(times.length - 1, (made.cursor.idx ?? times.length - 1) + step))
     made.setCursor({ left: made.valToPos(times[at]!, 'x'), top: 10 })
-    announce(`${time(times[at]! * 1000)}: ${told(props, at)}`)
+    announce(`${time(times[at]! * 1000)}: ${valuesText(props, at)}`)
   }
 
   return (
@@ -103,7 +103,7 @@ function Plot(props: ChartProps) {
   )
 }
 
-function told({ series, unit }: ChartProps, at: number): string {
+function valuesText({ series, unit }: ChartProps, at: number): string {
   return series.map(({ label, values }) => `${label} ${withUnit(values[at], unit)}`).join(', ')
 }
 

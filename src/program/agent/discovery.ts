@@ -88,14 +88,14 @@ export class Discovery {
       ['discovery: cloud', cloud?.state],
     ] as const
     const left = this.#room.leftOut === 0 ? [] : [leftOutFault(this.#room)]
-    const told = named.flatMap(([subsystem, state, isPart = false]): Fault[] => {
+    const silent = named.flatMap(([subsystem, state, isPart = false]): Fault[] => {
       if (state === undefined || state.reason === '' || state.hint === '') return []
       const { reason, hint } = state
       // An incomplete answer does not make the agent unready.
       if (state.connected || isPart) return [{ subsystem: `about ${subsystem}`, reason, hint }]
       return [{ subsystem, reason, hint, fails: 'discovery' }]
     })
-    return [...told, ...left]
+    return [...silent, ...left]
   }
 
   /** Applies a reload. */

@@ -85,7 +85,7 @@ export class EbpfDebug {
       every_seconds: this.#everyMs / 1000,
     })
     this.#seenMs = performance.now()
-    this.#timer = setInterval(() => this.#tell(), this.#everyMs).unref()
+    this.#timer = setInterval(() => this.#logCounts(), this.#everyMs).unref()
   }
 
   /** Reads the current run counts and times of all programs. */
@@ -99,7 +99,7 @@ export class EbpfDebug {
   }
 
   /** Logs each program that ran since the last reading, most expensive first. */
-  #tell(): void {
+  #logCounts(): void {
     const seconds = (performance.now() - this.#seenMs) / 1000
     const programs = loadedPrograms()
     const before = this.#look(programs)

@@ -79,7 +79,7 @@ export class KernelTelemetry {
   /** Exports since the start. */
   #exports = 0
   #stopped = false
-  #untold = 0
+  #unreported = 0
   #lostCalls = 0
 
   constructor(options: KernelTelemetryOptions) {
@@ -316,10 +316,10 @@ export class KernelTelemetry {
   /** Books the losses so far. */
   #book(): void {
     const { ledger } = this.#options.pipeline
-    const untold = this.#events?.untold ?? 0
+    const unreported = this.#events?.untold ?? 0
     const reason = this.#eventSteps.isLowered ? 'cpu_limit' : 'over_budget'
-    if (untold > this.#untold) ledger.logs.miss(reason, untold - this.#untold, 'process')
-    this.#untold = untold
+    if (unreported > this.#unreported) ledger.logs.miss(reason, unreported - this.#unreported, 'process')
+    this.#unreported = unreported
     const lost = this.#syscalls?.lost ?? 0
     if (lost > this.#lostCalls)
       this.#options.log.warn('system calls not counted', { calls: lost - this.#lostCalls })

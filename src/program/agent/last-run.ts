@@ -56,7 +56,7 @@ export interface LastRun {
 /** File times come from a clock that lags a little. */
 const clockMs = 100
 
-interface Told {
+interface CauseText {
   readonly reason: string
   readonly hint: string
 }
@@ -64,7 +64,7 @@ interface Told {
 const memoryHint =
   'raise limits.memory and the memory limit of the service or container; svc status shows the memory usage'
 export const reportHint = 'please report this, with the log of the minutes before: journalctl -u svc'
-const told: Readonly<Record<RunCause, Told>> = {
+const causes: Readonly<Record<RunCause, CauseText>> = {
   stopped: { reason: 'stopped on request', hint: '' },
   host_restarted: { reason: 'the host was restarted, lost power, or is a different host now', hint: '' },
   start_failed: { reason: 'failed to start', hint: 'run svc doctor' },
@@ -92,7 +92,7 @@ const told: Readonly<Record<RunCause, Told>> = {
 /** What ended the run that left these notes. */
 export function judgeLastRun(notes: RunNotes, now: RunSurroundings): LastRun {
   const { cause, detail } = notes.end ?? unsaid(notes, now)
-  const { reason, hint } = told[cause]
+  const { reason, hint } = causes[cause]
   return {
     ended: cause === 'stopped' || cause === 'host_restarted' ? 'clean' : 'fault',
     cause,

@@ -47,10 +47,10 @@ export function podLogs(
       // By restart number: the reported container of a pod may be an earlier or later one.
       const restarts = Number(number)
       const listed = entities.podOfUid(podUid)?.containers
-      const told = listed?.find(
+      const reported = listed?.find(
         each => each.name === container && each.restarts === restarts && each.id !== '',
       )
-      return told?.id ?? linkedId(links, `${name}_${namespace}_${container}-`, path)
+      return reported?.id ?? linkedId(links, `${name}_${namespace}_${container}-`, path)
     }
     return { form: 'cri', placeOf: found(podUid, ofPod) }
   }

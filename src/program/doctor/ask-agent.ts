@@ -65,9 +65,9 @@ export async function askAgent(
   return {
     address,
     why: [...new Set(whys)].join('; '),
-    status: status.told,
-    loaded: config?.told,
-    tries: tries?.told,
+    status: status.value,
+    loaded: config?.value,
+    tries: tries?.value,
   }
 }
 
@@ -78,7 +78,7 @@ function strangerOf({ address, port }: AgentClient): string {
 
 interface Answer<T> {
   /** Undefined: no answer. */
-  readonly told: T | undefined
+  readonly value: T | undefined
   readonly why: string
 }
 
@@ -88,7 +88,7 @@ async function asked<T>(
   bounds: Bounds,
   read: (document: object) => T,
 ): Promise<Answer<T>> {
-  const failed = (why: string) => ({ told: undefined, why: `${path}: ${why}` })
+  const failed = (why: string) => ({ value: undefined, why: `${path}: ${why}` })
   try {
     const answer = await client.get(path, bounds)
     if (isForOthers(answer)) return failed('needs root or the user of svc: use sudo')
@@ -99,7 +99,7 @@ async function asked<T>(
     if (answer.cut) return failed('is too large')
     const document: unknown = JSON.parse(answer.body.toString())
     return typeof document === 'object' && document !== null
-      ? { told: read(document), why: '' }
+      ? { value: read(document), why: '' }
       : failed('is not a JSON object')
   } catch (error) {
     // Endless nesting can be parsed, but not be written.

@@ -55,13 +55,13 @@ export const containerRuntime = check({
       const asked = [runtimes.docker, runtimes.containerd].filter(source => source !== undefined)
       await Promise.all(asked.map(source => settled(() => source.state, timeoutMs)))
       const states = asked.map(({ state }) => state)
-      const told = states
+      const answers = states
         .filter(({ connected }) => connected)
         .map(({ runtime, version, endpoint }) => `${runtime} ${version} answers at ${endpoint}`)
       const faults = states
         .filter(({ connected, reason, hint }) => hint !== '' || (!connected && reason === ''))
         .map(({ reason, hint }) => finding(reason, hint, timeoutMs))
-      if (told.length > 0) return [{ ok: told.join('; ') }, ...faults]
+      if (answers.length > 0) return [{ ok: answers.join('; ') }, ...faults]
       if (faults.length > 0) return faults
       return [finding(states.map(({ reason }) => reason).join('; '), '', timeoutMs)]
     } finally {

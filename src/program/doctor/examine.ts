@@ -106,10 +106,10 @@ export async function examine(
   ofFile: LoadedConfig,
   { topic, isOfFile = false }: ExamineOptions = {},
 ): Promise<Diagnosis> {
-  const told = await askAgent(ofFile, table, !isOfFile)
-  const { status, tries } = told
-  const circumstances = { loaded: told.loaded ?? ofFile, status, timeoutMs: patienceMs }
-  const isAsked = tries !== undefined || told.loaded !== undefined
+  const answers = await askAgent(ofFile, table, !isOfFile)
+  const { status, tries } = answers
+  const circumstances = { loaded: answers.loaded ?? ofFile, status, timeoutMs: patienceMs }
+  const isAsked = tries !== undefined || answers.loaded !== undefined
   const outcomes = async (row: Check): Promise<readonly Examined[]> => {
     const known = row.reads === 'file' ? undefined : tries?.get(row.name)
     if (known !== undefined) return known
@@ -129,11 +129,11 @@ export async function examine(
       return { topic: each, title: groups[each].title, checks: checks.flat() }
     }),
   )
-  const degraded = topic === undefined && !isOfFile ? degradedIn(told) : []
+  const degraded = topic === undefined && !isOfFile ? degradedIn(answers) : []
   const ok =
     degraded.length === 0 &&
     tried.every(({ checks }) => checks.every(({ state }) => state !== 'missing' && state !== 'limited'))
-  return { host: host(), sources: sourcesOf(told, ofFile), degraded, ok, groups: tried }
+  return { host: host(), sources: sourcesOf(answers, ofFile), degraded, ok, groups: tried }
 }
 
 /** The exit code of the only check that is missing or limited, if it has one. */

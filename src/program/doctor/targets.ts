@@ -89,11 +89,11 @@ async function ask(
   settings: SourceSettings,
   timeoutMs: number,
 ): Promise<{ readonly groups: readonly TargetGroup[]; readonly fault: string }> {
-  let told: readonly TargetGroup[] | undefined
+  let found: readonly TargetGroup[] | undefined
   const source = openSource(settings, {
     log: silent,
     onGroups: groups => {
-      told = groups
+      found = groups
     },
   })
   const until = performance.now() + timeoutMs
@@ -101,8 +101,8 @@ async function ask(
   try {
     for (;;) {
       const { reason, hint } = source.state
-      if (reason !== '') return { groups: told ?? [], fault: hint === '' ? reason : `${reason}: ${hint}` }
-      if (told !== undefined) return { groups: told, fault: '' }
+      if (reason !== '') return { groups: found ?? [], fault: hint === '' ? reason : `${reason}: ${hint}` }
+      if (found !== undefined) return { groups: found, fault: '' }
       if (performance.now() > until)
         return { groups: [], fault: `its source (${settings.kind}) has not answered for ${timeoutMs} ms` }
       await new Promise(resolve => setTimeout(resolve, lookMs))

@@ -72,7 +72,7 @@ class Tap implements Live<TapLine> {
   #see(resource: Resource, item: TappedItem, scope: Scope): void {
     const { service, errors, min_ms } = this.#query
     if (service !== '' && resource.attributes.get('service.name') !== service) return
-    if (!this.#tapped.fits(item, errors, min_ms)) return
+    if (!this.#tapped.matches(item, errors, min_ms)) return
     if (this.#waiting.length >= mostItems || this.#bytes >= mostBytes) {
       this.#skipped++
       return

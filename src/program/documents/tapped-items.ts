@@ -30,7 +30,7 @@ export interface Summary {
 /** Display of the items of one signal. */
 export interface Tapped<T = TappedItem> {
   /** Whether it matches: failed, if only failed items are requested, and long enough. */
-  fits(item: T, errors: boolean, minMs: number): boolean
+  matches(item: T, errors: boolean, minMs: number): boolean
   summary(resource: Resource, item: T): Summary
   /** An export request with only this item, redacted. Throws if it is too large. */
   request(resource: Resource, scope: Scope, item: T): Uint8Array
@@ -71,7 +71,7 @@ export class Summaries {
   #spans(): Tapped<Span> {
     const copy = new Span()
     return {
-      fits: (span, errors, minMs) =>
+      matches: (span, errors, minMs) =>
         (!errors || span.status === StatusCode.error) && span.endUs - span.startUs >= minMs * 1000,
       summary: (resource, span) => ({
         ...this.#named(resource, span.endUs, span.name),
@@ -90,7 +90,7 @@ export class Summaries {
   #logs(): Tapped<LogRecord> {
     const copy = new LogRecord()
     return {
-      fits: (record, errors) => !errors || record.severity >= errorSeverity,
+      matches: (record, errors) => !errors || record.severity >= errorSeverity,
       summary: (resource, record) => ({
         ...this.#named(resource, record.timeUs || record.observedUs, record.body || record.eventName),
         error: record.severity >= errorSeverity,
@@ -107,7 +107,7 @@ export class Summaries {
 
   #metrics(): Tapped<Metric> {
     return {
-      fits: (_metric, errors) => !errors,
+      matches: (_metric, errors) => !errors,
       summary: (resource, metric) => {
         const { name, unit, kind, points } = metric
         const first = points[0]
@@ -129,7 +129,7 @@ export class Summaries {
 
   #profiles(): Tapped<Profile> {
     return {
-      fits: (_profile, errors) => !errors,
+      matches: (_profile, errors) => !errors,
       summary: (resource, profile) => {
         const { kind, unit, startUs, durationUs, samples } = profile
         const total = samples.reduce((sum, { value }) => sum + value, 0)

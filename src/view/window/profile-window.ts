@@ -394,9 +394,9 @@ class KnownStacks {
       frame.file || (frame.mapping?.path ?? ''),
       frame.type ?? '',
     )
-    const told = number < 0 ? KnownStacks.none : number
-    this.#frames.set(frame, told)
-    return told
+    const held = number < 0 ? KnownStacks.none : number
+    this.#frames.set(frame, held)
+    return held
   }
 
   add(node: number, value: number): void {

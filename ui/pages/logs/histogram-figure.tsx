@@ -25,7 +25,7 @@ export function HistogramFigure({ histogram }: { readonly histogram: Histogram }
   const most = Math.max(1, ...sums)
   const cursor = useSignal(-1)
   const at = Math.min(cursor.value, columns - 1)
-  const tell = (i: number) => {
+  const columnText = (i: number) => {
     const parts = rows.flatMap(({ level, counts }) =>
       counts[i]! > 0 ? [`${whole(counts[i]!)} ${level}`] : [],
     )
@@ -37,7 +37,7 @@ export function HistogramFigure({ histogram }: { readonly histogram: Histogram }
     event.preventDefault()
     const next = Math.max(0, Math.min(columns - 1, (at < 0 ? columns : at) + step))
     cursor.value = next
-    announce(tell(next))
+    announce(columnText(next))
   }
   return (
     <Figure
@@ -70,7 +70,7 @@ export function HistogramFigure({ histogram }: { readonly histogram: Histogram }
           </g>
         ))}
       </svg>
-      <p class="under-cursor">{at < 0 ? `\u00a0` : tell(at)}</p>
+      <p class="under-cursor">{at < 0 ? `\u00a0` : columnText(at)}</p>
       <ul class="legend">
         {rows.map(({ level, total }) => (
           <li key={level}>

@@ -40,9 +40,9 @@ export class FamilyFilter {
 }
 
 /** The first `most` metrics, with their sections. */
-export function firstOf(fits: readonly Fit[], most: number): readonly Fit[] {
+export function firstOf(found: readonly Fit[], most: number): readonly Fit[] {
   let room = most
-  return fits.map(({ section, families }) => {
+  return found.map(({ section, families }) => {
     const shown = families.slice(0, room)
     room -= shown.length
     return { section, families: shown }

@@ -82,7 +82,7 @@ function Stacks({ flame, title, baseFactor, fileName, recording }: FlameProps & 
   const share = (value: number, of = total) => percent(of > 0 ? (100 * value) / of : 0)
   const zoomTo = (node: number) =>
     setParameters({ at: node <= 0 ? '' : tree.path[node]!.toString(36) }, { replace: false })
-  const told = (node: number) =>
+  const describe = (node: number) =>
     [
       tree.names[tree.name[node]!],
       `total ${share(tree.sum[node]!)}, self ${share(tree.self[node]!)}`,
@@ -178,7 +178,7 @@ function Stacks({ flame, title, baseFactor, fileName, recording }: FlameProps & 
             changes={compared}
             matches={matches?.nodes}
             label={label}
-            told={told}
+            describe={describe}
             chosen={chosen}
             hovered={hovered}
             onZoom={zoomTo}

@@ -114,11 +114,11 @@ export function matching(tree: FlameTree, text: string, node: number): Matches |
   const wanted = text.trim().toLowerCase()
   if (wanted === '') return undefined
   const whole = /^"(.+)"$/.exec(wanted)?.[1]
-  const fits =
+  const contains =
     whole === undefined ? (name: string) => name.includes(wanted) : (name: string) => name === whole
-  const inNames = Uint8Array.from(tree.names, name => (fits(name.toLowerCase()) ? 1 : 0))
+  const inNames = Uint8Array.from(tree.names, name => (contains(name.toLowerCase()) ? 1 : 0))
   const inFiles = Uint8Array.from(tree.files, file =>
-    whole === undefined && fits(file.toLowerCase()) ? 1 : 0,
+    whole === undefined && contains(file.toLowerCase()) ? 1 : 0,
   )
   const nodes = new Uint8Array(tree.count)
   const functions = new Set<number>()

@@ -27,7 +27,7 @@ export interface IcicleProps {
   /** Text in a bar. */
   readonly label: (node: number) => string
   /** Text for screen readers. */
-  readonly told: (node: number) => string
+  readonly describe: (node: number) => string
   /** -1: none. */
   readonly chosen: Signal<number>
   readonly hovered: Signal<number>
@@ -148,7 +148,7 @@ export function Icicle(props: IcicleProps) {
     if (right <= now.left || left >= now.right)
       view.current = moved(now, (left + right - now.left - now.right) / 2, viewOf(tree, 0))
     show(box.current!, tree.depth[node]!)
-    announce(props.told(node))
+    announce(props.describe(node))
   }
   const press = (event: KeyboardEvent) => {
     const direction = arrows[event.key]

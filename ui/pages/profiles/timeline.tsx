@@ -41,7 +41,7 @@ export function Timeline({ title, line, chosen, before, onChoose }: TimelineProp
     if (step !== undefined) {
       const next = stepped(chosen, step, event.shiftKey, intervals.length)
       onChoose(next, false)
-      announce(told(intervals, next, unit))
+      announce(rangeText(intervals, next, unit))
     } else if (event.key === 'Home') onChoose({ first: 0, last: intervals.length - 1 }, true)
     else if (event.key === 'Escape') onChoose(undefined, true)
     else return
@@ -59,7 +59,7 @@ export function Timeline({ title, line, chosen, before, onChoose }: TimelineProp
   return (
     <Figure
       title={title}
-      summary={told(intervals, shown, unit)}
+      summary={rangeText(intervals, shown, unit)}
       table={() => <IntervalsTable line={line} chosen={chosen} onChoose={onChoose} />}
     >
       <div
@@ -115,7 +115,7 @@ export function Timeline({ title, line, chosen, before, onChoose }: TimelineProp
   )
 }
 
-function told(intervals: readonly Interval[], chosen: Chosen, unit: string): string {
+function rangeText(intervals: readonly Interval[], chosen: Chosen, unit: string): string {
   const { fromMs, toMs } = rangeOf(intervals, chosen)
   const sum = intervals.slice(chosen.first, chosen.last + 1).reduce((all, { value }) => all + value, 0)
   return `${time(fromMs)} to ${time(toMs)}: ${withUnit(sum, unit)} in ${chosen.last - chosen.first + 1} of ${intervals.length} intervals.`

@@ -124,7 +124,7 @@ function Picture({ grid, choice, onChoose }: PictureProps) {
       anchor.current ??= before
       onChoose(choiceOf(grid, anchor.current, next), { step: first })
     } else anchor.current = undefined
-    announce(tell(grid, next))
+    announce(cellText(grid, next))
   }
   return (
     <>
@@ -162,7 +162,7 @@ function Picture({ grid, choice, onChoose }: PictureProps) {
           if (!dragging.current) cursor.value = undefined
         }}
       />
-      <p class="under-cursor">{at === undefined ? '\u00a0' : tell(grid, at)}</p>
+      <p class="under-cursor">{at === undefined ? '\u00a0' : cellText(grid, at)}</p>
     </>
   )
 }
@@ -192,7 +192,7 @@ function cellAt(grid: Grid, width: number, x: number, y: number): Cell {
 }
 
 /** `14:03:10–14:03:20, 10 ms to 14 ms: 37 requests, 2 failed`. */
-function tell(grid: Grid, { row, column }: Cell): string {
+function cellText(grid: Grid, { row, column }: Cell): string {
   const from = grid.fromMs + column * grid.stepMs
   const count = grid.count(row, column)
   const failed = grid.failed(row, column)

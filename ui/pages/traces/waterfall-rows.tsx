@@ -209,7 +209,7 @@ function Row({ id, drawn, at, row, rows, chosen, closed, path, gaps, onChoose, o
   const startsAt = share(span.start_ms)
   const endsAt = startsAt + share(span.duration_ms)
   // The duration is written where there is space: after the bar, before it, or at its end.
-  const told =
+  const labelStyle =
     endsAt < 80
       ? { left: `calc(${endsAt}% + 4px)` }
       : { right: `calc(${Math.max(0, 100 - (startsAt > 20 ? startsAt : endsAt))}% + 4px)` }
@@ -276,7 +276,7 @@ function Row({ id, drawn, at, row, rows, chosen, closed, path, gaps, onChoose, o
             {duration(gap.to - gap.from)}
           </span>
         ))}
-        <span class={`span-told${inside ? ' inside' : ''}`} style={told}>
+        <span class={`span-duration${inside ? ' inside' : ''}`} style={labelStyle}>
           {duration(span.duration_ms)}
           <span class="unseen">
             , starts at {duration(span.start_ms)}

@@ -119,9 +119,9 @@ export function criticalPath(tree: Tree, durationMs: number): readonly Stretch[]
       end = endOf(spans[each]!)
       // A span that was still running when the last one started was not waited for, unless it started that one.
       began = frame.last >= 0 && isAbove(each, frame.last)
-      const fits = began || end <= frame.now + toleranceMs
+      const endsInTime = began || end <= frame.now + toleranceMs
       end = Math.min(end, frame.now)
-      if (fits && end > Math.max(spans[each]!.start_ms, frame.from)) chosen = each
+      if (endsInTime && end > Math.max(spans[each]!.start_ms, frame.from)) chosen = each
     }
     if (chosen < 0) {
       emit(frame.span, frame.from, frame.now)

@@ -158,7 +158,7 @@ function ownNames(variables: readonly string[]): string {
   return own.sort().join('\n') || '(none of svc or OpenTelemetry)'
 }
 
-const telling = /key|pass|secret|token|cred|auth|luks|seed/i
+const secretName = /key|pass|secret|token|cred|auth|luks|seed/i
 
 /** The words of a command line, without the values of names that suggest a secret: `name=value` or `--name value`. */
 function maskedWords(text: string): string {
@@ -168,11 +168,11 @@ function maskedWords(text: string): string {
     .split(/\s+/)
     .map(word => {
       const [name, value] = word.split('=', 2) as [string, string | undefined]
-      const told = telling.test(name)
+      const isSecret = secretName.test(name)
       const hidden = follows && !word.startsWith('-')
-      follows = told && value === undefined && word.startsWith('-')
+      follows = isSecret && value === undefined && word.startsWith('-')
       if (hidden) return '[REDACTED]'
-      return told && value ? `${name}=[REDACTED]` : word
+      return isSecret && value ? `${name}=[REDACTED]` : word
     })
     .join(' ')
 }

@@ -22,9 +22,9 @@ export function memoryLines({ largest, limit }: Tables, { unicode, pen }: Style)
   const rest = largest.filter(table => !isNamed(table) && table.bytes > 0)
   if (named.length + rest.length === 0) return []
   const row = (name: string, held: number, most: string, shed: number, isFull: boolean) => {
-    const holds = pen(rightIn(sizeText(held), numberWidth), isFull ? 'red' : undefined)
+    const inUse = pen(rightIn(sizeText(held), numberWidth), isFull ? 'red' : undefined)
     const gave = shed === 0 ? '' : sizeText(shed)
-    return `  ${leftIn(terminalText(name, unicode), nameWidth)}${holds}${rightIn(most, numberWidth)}${rightIn(gave, numberWidth + 2)}`
+    return `  ${leftIn(terminalText(name, unicode), nameWidth)}${inUse}${rightIn(most, numberWidth)}${rightIn(gave, numberWidth + 2)}`
   }
   const titles = `${rightIn('IN USE', numberWidth)}${rightIn('LIMIT', numberWidth)}${rightIn('RELEASED', numberWidth + 2)}`
   return [

@@ -15,11 +15,11 @@ const notBusy = /idle|wait|steal|guest/i
 
 /** From the newest values of the charts. */
 export function hostFigures(start: OverviewStart | undefined, tick: OverviewTick | undefined): HostFigures {
-  const valuesOf = (chart: string, fits: (label: string) => boolean) => {
+  const valuesOf = (chart: string, matches: (label: string) => boolean) => {
     const found: number[] = []
     start?.series.forEach((series, i) => {
       const value = tick?.values[i]
-      if (series.chart === chart && fits(series.label) && typeof value === 'number') found.push(value)
+      if (series.chart === chart && matches(series.label) && typeof value === 'number') found.push(value)
     })
     return found.length === 0 ? undefined : found.reduce((sum, value) => sum + value, 0)
   }

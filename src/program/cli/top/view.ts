@@ -63,13 +63,13 @@ export function take(view: View, line: OverviewLine): void {
 /** The visible services, sorted. */
 export function shownServices({ tick, filter, errorsOnly, order }: View): readonly Service[] {
   const wanted = filter.toLowerCase()
-  const fits = (service: Service) =>
+  const matches = (service: Service) =>
     (!errorsOnly || service.errors_percent > 0) &&
     (wanted === '' ||
       [service.name, service.namespace, ...service.protocols, ...service.calls].some(text =>
         text.toLowerCase().includes(wanted),
       ))
-  const found = (tick?.services ?? []).filter(fits)
+  const found = (tick?.services ?? []).filter(matches)
   return order === 'worst' ? found : found.toSorted(comparisons[order])
 }
 
