@@ -109,7 +109,7 @@ test('the page shares with src what both agree on, and imports packages that are
 test('an area that the table does not know is a fault', () => {
   check(
     { 'src/misc/a.ts': '', 'src/main.ts': "import './program/cli/run.ts'\nimport './misc/a.ts'\n" },
-    /^src\/misc\/a\.ts:1: areas: no row /,
+    /^src\/misc\/a\.ts:1: areas: in no row /,
     /^src\/main\.ts:2: layers: "\.\/misc\/a\.ts": main\.ts may import /,
   )
 })
