@@ -69,7 +69,7 @@ export class Running implements Agent {
       if (own instanceof Promise) {
         own.catch(() => undefined)
         throw new Error(
-          `cannot take ${subsystem.name}: it takes time to create; list it before those that take it`,
+          `cannot use ${subsystem.name}: it is created asynchronously; list it before those that use it`,
         )
       }
       this.#own.set(subsystem, own)
@@ -139,7 +139,7 @@ export class Running implements Agent {
     const { name, keys, prepare } = subsystem
     if (this.#creating.has(subsystem))
       throw new Error(
-        `cannot take ${name}: it is not created yet; of two that need each other, one reports events`,
+        `cannot use ${name}: it is not created yet; of two that need each other, one must use events`,
       )
     if (prepare !== undefined && keys === undefined)
       throw new Error(`cannot create ${name}: no keys, so prepare would never be called`)

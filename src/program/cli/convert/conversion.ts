@@ -89,7 +89,7 @@ export class Conversion {
       }
       if (!this.#drop(problems))
         throw new StartError(
-          `BUG: cannot write a configuration that loads: ${problems[0]!.key}: ${problems[0]!.message}`,
+          `bug: the written configuration does not load: ${problems[0]!.key}: ${problems[0]!.message}`,
           ExitCode.general,
         )
     }
