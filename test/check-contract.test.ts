@@ -58,7 +58,7 @@ function treeOf(t: TestContext, files: Readonly<Record<string, string>>): string
 test('a key counts as read where its value is taken, however the configuration got there', t => {
   const root = treeOf(t, {
     'src/config/schema.ts': `
-      import { branch, type Infer, key } from '../schema/tree.ts'
+      import { branch, type Infer, key } from '../foundation/schema/tree.ts'
       const tls = branch({ ca_file: key(''), cert_file: key('') })
       export const schema = branch({
         size: key(1),

@@ -105,7 +105,7 @@ test('a run replaces the figures of its scripts that passed, and no others', () 
     ],
     budgets: [],
   }
-  assert.throws(() => recorded(some, results), /cannot record a: the run has no a\.y: run the script whole/)
+  assert.throws(() => recorded(some, results), /cannot record a: the run has no a\.y: run the whole script/)
   const before = { a: { ...some.a!, figures: { 'a.x': 1 } }, b: some.a!, c: some.a! }
   assert.deepEqual(recorded(before, results), {
     ...before,

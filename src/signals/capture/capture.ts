@@ -1,6 +1,6 @@
 import { release } from 'node:os'
 import type { WallClock } from '../../foundation/lib/wall-clock.ts'
-import type { CaptureSink } from '../../foundation/model/capture-sink.ts'
+import type { TracingSink } from '../traces/tracing/tracing-sink.ts'
 import type { svcCounter } from '../../kernel/gen/sock.ts'
 import type { MapHandle, Native } from '../../kernel/native.ts'
 import { atLeast, type Need } from '../../kernel/needs.ts'
@@ -41,6 +41,9 @@ export interface CaptureOptions extends CaptureRules {
   /** Upper bounds of the kernel's 15 histogram buckets, in nanoseconds. */
   readonly boundsNs: readonly number[]
 }
+
+/** Receives what a capture sees. Instances are reused: nothing of them may be kept. */
+export type CaptureSink = Pick<TracingSink, keyof TracingSink>
 
 /** Records that the addon's thread moved out of the ring because they were not read in time. */
 export interface Backlog {

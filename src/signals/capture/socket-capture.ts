@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { u64 } from '../../foundation/lib/u64.ts'
 import type { WallClock } from '../../foundation/lib/wall-clock.ts'
-import type { CaptureSink } from '../../foundation/model/capture-sink.ts'
 import { Segment } from '../../foundation/model/stream.ts'
 import { findAsset } from '../../kernel/assets.ts'
 import { BpfObject } from '../../kernel/bpf-object.ts'
@@ -34,8 +33,7 @@ import {
   type CaptureCounter,
   type CaptureOptions,
   type CaptureRules,
-  maySkip,
-} from './capture.ts'
+  maySkip, type CaptureSink } from './capture.ts'
 import { DrainTurns } from './drain-turns.ts'
 import { RecordReader } from './record-reader.ts'
 import { oneForAll } from './tls/programs.ts'

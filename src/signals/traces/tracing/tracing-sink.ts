@@ -1,5 +1,4 @@
 import { type Logger, limitRepeats } from '../../../foundation/lib/logger.ts'
-import type { CaptureSink } from '../../../foundation/model/capture-sink.ts'
 import type { Operation, Segment } from '../../../foundation/model/stream.ts'
 import type { Streams } from './streams.ts'
 import type { Tracer } from './tracer.ts'
@@ -23,7 +22,7 @@ const sayMs = 60_000
  * Takes the records of a capture. Bytes on which an svc parser fails cost only the span of that request, or the later
  * spans of its connection.
  */
-export class TracingSink implements CaptureSink {
+export class TracingSink {
   readonly #options: TracingSinkOptions
   readonly #tracer: Tracer
   readonly #streams: Streams
@@ -36,6 +35,7 @@ export class TracingSink implements CaptureSink {
     this.#repeated = limitRepeats(options.log, sayMs)
   }
 
+  /** A request that the kernel side frames has a complete head; fields of the response are not set yet. */
   begin(operation: Operation): void {
     try {
       this.#tracer.begin(operation)
@@ -44,6 +44,7 @@ export class TracingSink implements CaptureSink {
     }
   }
 
+  /** The same operation has ended. */
   end(operation: Operation): void {
     try {
       this.#tracer.end(operation)
@@ -52,6 +53,7 @@ export class TracingSink implements CaptureSink {
     }
   }
 
+  /** Bytes of a connection that is read in user space. */
   segment(segment: Segment): void {
     try {
       this.#streams.segment(segment)
@@ -62,15 +64,21 @@ export class TracingSink implements CaptureSink {
     }
   }
 
+  /** A thread started another thread of its process; ids are of the initial pid namespace. */
   thread(pid: number, parentTid: number, tid: number): void {
     this.#tracer.thread(pid, parentTid, tid)
   }
 
+  /**
+   * Operations that the kernel only counted: `operation` holds their common properties. An HTTP/1 head is minimal, with
+   * the target `*`, since the path is unknown. `sumNs`: sum of their durations; `buckets`: their histogram.
+   */
   counted(operation: Operation, count: number, sumNs: number, buckets: ArrayLike<number>): void {
     this.#tracer.counted(operation, count, sumNs, buckets)
     this.#options.counted(count)
   }
 
+  /** Operations that were recorded but not read for lack of time; nothing else is known about them. */
   skipped(operations: number): void {
     this.#tracer.lost('shutdown', operations)
   }
